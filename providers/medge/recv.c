@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Receive work requests: from the application to the receive ring. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "medge.h"
+
+/* A POST_RECV command of no work requests: look at the ring. */
+static int medge_recv_doorbell(const struct ibv_qp *ibqp)
+{
+	struct ib_uverbs_post_recv_resp resp;
+	struct ibv_post_recv cmd = {
+		.hdr.command = IB_USER_VERBS_CMD_POST_RECV,
+		.hdr.in_words = sizeof(cmd) / 4,
+		.hdr.out_words = sizeof(resp) / 4,
+		.response = (uintptr_t)&resp,
+		.qp_handle = ibqp->handle,
+		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
+	};
+
+	if (write(ibqp->context->cmd_fd, &cmd, sizeof(cmd)) != sizeof(cmd))
+		return errno;
+	return 0;
+}
+
+static int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr)
+{
+	struct medge_recv_wqe *wqe;
+	struct medge_sge *sge;
+	int i;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
+		return EINVAL;
+	wqe = medge_ring_reserve(&rq->ring);
+	if (!wqe)
+		return ENOMEM;
+
+	wqe->wr_id = wr->wr_id;
+	wqe->num_sge = wr->num_sge;
+	wqe->reserved = 0;
+	sge = (struct medge_sge *)(wqe + 1);
+	for (i = 0; i < wr->num_sge; i++) {
+		sge[i].addr = wr->sg_list[i].addr;
+		sge[i].length = wr->sg_list[i].length;
+		sge[i].lkey = wr->sg_list[i].lkey;
+	}
+	rq->ring.prod++;
+	return 0;
+}
+
+int medge_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad_wr)
+{
+	struct medge_queue *rq = &to_medge_qp(ibqp)->rq;
+	struct ibv_recv_wr *first = wr;
+	int ret = 0, err;
+
+	pthread_spin_lock(&rq->lock);
+	if (ibqp->state == IBV_QPS_RESET)
+		ret = EINVAL;
+	for (; wr && !ret; wr = wr->next) {
+		ret = medge_push_recv(rq, wr);
+		if (ret)
+			break;
+	}
+	if (ret)
+		*bad_wr = wr;
+
+	if (wr != first) {
+		medge_ring_publish(&rq->ring);
+		if (medge_ring_need_doorbell(&rq->ring)) {
+			err = medge_recv_doorbell(ibqp);
+			if (err && !ret) {
+				ret = err;
+				*bad_wr = first;
+			}
+		}
+	}
+	pthread_spin_unlock(&rq->lock);
+	return ret;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Send work requests: from the application to the send ring. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "medge.h"
+
+enum medge_operand {
+	MEDGE_HAS_TARGET = 1 << 0,	/* remote address and key */
+	MEDGE_HAS_IMM = 1 << 1,
+	MEDGE_HAS_PAYLOAD = 1 << 2,	/* it sends its SGEs: may be inline */
+};
+
+struct medge_opcode_info {
+	bool supported;
+	uint8_t wqe;			/* enum medge_wqe_opcode */
+	uint8_t operands;
+};
+
+/* What is not here, medge has not (yet). */
+static const struct medge_opcode_info medge_opcodes[] = {
+	[IBV_WR_RDMA_WRITE] = {
+		true, MEDGE_WQE_WRITE, MEDGE_HAS_TARGET | MEDGE_HAS_PAYLOAD,
+	},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {
+		true, MEDGE_WQE_WRITE_IMM,
+		MEDGE_HAS_TARGET | MEDGE_HAS_IMM | MEDGE_HAS_PAYLOAD,
+	},
+	[IBV_WR_SEND] = {
+		true, MEDGE_WQE_SEND, MEDGE_HAS_PAYLOAD,
+	},
+	[IBV_WR_SEND_WITH_IMM] = {
+		true, MEDGE_WQE_SEND_IMM, MEDGE_HAS_IMM | MEDGE_HAS_PAYLOAD,
+	},
+	[IBV_WR_RDMA_READ] = {
+		true, MEDGE_WQE_READ, MEDGE_HAS_TARGET,
+	},
+	[IBV_WR_DRIVER1] = { .supported = false },
+};
+
+/* A POST_SEND command of no work requests: look at the ring. */
+static int medge_send_doorbell(const struct ibv_qp *ibqp)
+{
+	struct ib_uverbs_post_send_resp resp;
+	struct ibv_post_send cmd = {
+		.hdr.command = IB_USER_VERBS_CMD_POST_SEND,
+		.hdr.in_words = sizeof(cmd) / 4,
+		.hdr.out_words = sizeof(resp) / 4,
+		.response = (uintptr_t)&resp,
+		.qp_handle = ibqp->handle,
+		.wqe_size = sizeof(struct ib_uverbs_send_wr),
+	};
+
+	if (write(ibqp->context->cmd_fd, &cmd, sizeof(cmd)) != sizeof(cmd))
+		return errno;
+	return 0;
+}
+
+static const struct medge_opcode_info *medge_find_opcode(unsigned int opcode,
+							  int *err)
+{
+	if (opcode <= IBV_WR_DRIVER1 && medge_opcodes[opcode].supported)
+		return &medge_opcodes[opcode];
+	*err = opcode > IBV_WR_DRIVER1 ? EINVAL : EOPNOTSUPP;
+	return NULL;
+}
+
+/* Everything about @wr that needs no kernel to be refused. */
+static int medge_check_send(const struct medge_qp *qp,
+			    const struct medge_opcode_info *info,
+			    const struct ibv_send_wr *wr, uint64_t *total)
+{
+	int i;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
+		return EINVAL;
+	*total = 0;
+	for (i = 0; i < wr->num_sge; i++)
+		*total += wr->sg_list[i].length;
+	if (*total > qp->max_msg)
+		return EINVAL;
+	if (wr->send_flags & IBV_SEND_INLINE &&
+	    (!(info->operands & MEDGE_HAS_PAYLOAD) || *total > qp->max_inline))
+		return EINVAL;
+	return 0;
+}
+
+static void medge_put_inline(void *dst, const struct ibv_send_wr *wr)
+{
+	uint8_t *to = dst;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		memcpy(to, (void *)(uintptr_t)wr->sg_list[i].addr,
+		       wr->sg_list[i].length);
+		to += wr->sg_list[i].length;
+	}
+}
+
+static void medge_put_sges(struct medge_sge *sge, const struct ibv_send_wr *wr)
+{
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		sge[i].addr = wr->sg_list[i].addr;
+		sge[i].length = wr->sg_list[i].length;
+		sge[i].lkey = wr->sg_list[i].lkey;
+	}
+}
+
+static uint16_t medge_wqe_flags_of(const struct medge_qp *qp,
+				   unsigned int send_flags)
+{
+	uint16_t flags = 0;
+
+	if (send_flags & IBV_SEND_SIGNALED || qp->sig_all)
+		flags |= MEDGE_WQE_SIGNALED;
+	if (send_flags & IBV_SEND_SOLICITED)
+		flags |= MEDGE_WQE_SOLICITED;
+	if (send_flags & IBV_SEND_INLINE)
+		flags |= MEDGE_WQE_INLINE;
+	if (send_flags & IBV_SEND_FENCE)
+		flags |= MEDGE_WQE_FENCE;
+	return flags;
+}
+
+static int medge_push_send(struct medge_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct medge_opcode_info *info;
+	struct medge_send_wqe *wqe;
+	uint64_t total;
+	int ret = 0;
+
+	info = medge_find_opcode(wr->opcode, &ret);
+	if (!info)
+		return ret;
+	ret = medge_check_send(qp, info, wr, &total);
+	if (ret)
+		return ret;
+	wqe = medge_ring_reserve(&qp->sq.ring);
+	if (!wqe)
+		return ENOMEM;
+
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = wr->wr_id;
+	wqe->opcode = info->wqe;
+	wqe->flags = medge_wqe_flags_of(qp, wr->send_flags);
+	if (info->operands & MEDGE_HAS_IMM)
+		wqe->imm = wr->imm_data;
+	if (info->operands & MEDGE_HAS_TARGET) {
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	}
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		wqe->inline_len = total;
+		medge_put_inline(wqe + 1, wr);
+	} else {
+		wqe->num_sge = wr->num_sge;
+		medge_put_sges((struct medge_sge *)(wqe + 1), wr);
+	}
+	qp->sq.ring.prod++;
+	return 0;
+}
+
+/*
+ * All of the list, or all before the first that cannot be posted, then one
+ * doorbell. A doorbell fails only when the device has gone; its WQEs will not
+ * be looked at any more, so none of them counts as posted.
+ */
+int medge_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad_wr)
+{
+	struct medge_qp *qp = to_medge_qp(ibqp);
+	struct ibv_send_wr *first = wr;
+	int ret = 0, err;
+
+	pthread_spin_lock(&qp->sq.lock);
+	if (ibqp->state == IBV_QPS_RESET || ibqp->state == IBV_QPS_INIT ||
+	    ibqp->state == IBV_QPS_RTR)
+		ret = EINVAL;
+	for (; wr && !ret; wr = wr->next) {
+		ret = medge_push_send(qp, wr);
+		if (ret)
+			break;
+	}
+	if (ret)
+		*bad_wr = wr;
+
+	if (wr != first) {
+		medge_ring_publish(&qp->sq.ring);
+		if (medge_ring_need_doorbell(&qp->sq.ring)) {
+			err = medge_send_doorbell(ibqp);
+			if (err && !ret) {
+				ret = err;
+				*bad_wr = first;
+			}
+		}
+	}
+	pthread_spin_unlock(&qp->sq.lock);
+	return ret;
+}

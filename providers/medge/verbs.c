@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Control path: verbs that are a command to the kernel. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "medge.h"
+
+static int medge_query_device_ex(struct ibv_context *context,
+				 const struct ibv_query_device_ex_input *input,
+				 struct ibv_device_attr_ex *attr,
+				 size_t attr_size)
+{
+	struct ib_uverbs_ex_query_device_resp resp;
+	size_t resp_size = sizeof(resp);
+	uint64_t fw_ver;
+	int ret;
+
+	ret = ibv_cmd_query_device_any(context, input, attr, attr_size, &resp,
+				       &resp_size);
+	if (ret)
+		return ret;
+
+	fw_ver = resp.base.fw_ver;
+	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
+		 "%u.%u.%u", (unsigned int)(fw_ver >> 32 & 0xffff),
+		 (unsigned int)(fw_ver >> 16 & 0xffff),
+		 (unsigned int)(fw_ver & 0xffff));
+	return 0;
+}
+
+static int medge_query_port(struct ibv_context *context, uint8_t port,
+			    struct ibv_port_attr *attr)
+{
+	struct ibv_query_port cmd = {};
+
+	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
+}
+
+static struct ibv_pd *medge_alloc_pd(struct ibv_context *context)
+{
+	struct ib_uverbs_alloc_pd_resp resp = {};
+	struct ibv_alloc_pd cmd = {};
+	struct ibv_pd *pd;
+	int ret;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+
+	ret = ibv_cmd_alloc_pd(context, pd, &cmd, sizeof(cmd), &resp,
+			       sizeof(resp));
+	if (ret) {
+		free(pd);
+		errno = ret;
+		return NULL;
+	}
+	return pd;
+}
+
+static int medge_dealloc_pd(struct ibv_pd *pd)
+{
+	int ret;
+
+	ret = ibv_cmd_dealloc_pd(pd);
+	if (ret)
+		return ret;
+	free(pd);
+	return 0;
+}
+
+static struct ibv_mr *medge_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
+				   uint64_t hca_va, int access)
+{
+	struct ib_uverbs_reg_mr_resp resp = {};
+	struct ibv_reg_mr cmd = {};
+	struct verbs_mr *vmr;
+	int ret;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	ret = ibv_cmd_reg_mr(pd, addr, length, hca_va, access, vmr, &cmd,
+			     sizeof(cmd), &resp, sizeof(resp));
+	if (ret) {
+		free(vmr);
+		errno = ret;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+static int medge_dereg_mr(struct verbs_mr *vmr)
+{
+	int ret;
+
+	ret = ibv_cmd_dereg_mr(vmr);
+	if (ret)
+		return ret;
+	free(vmr);
+	return 0;
+}
+
+static struct ibv_cq *medge_create_cq(struct ibv_context *context, int cqe,
+				      struct ibv_comp_channel *channel,
+				      int comp_vector)
+{
+	struct {
+		struct ib_uverbs_create_cq_resp ibv_resp;
+		struct medge_create_cq_resp drv;
+	} resp = {};
+	struct ibv_create_cq cmd = {};
+	struct medge_cq *cq;
+	int ret;
+
+	static_assert(offsetof(typeof(resp), drv) == sizeof(resp.ibv_resp),
+		      "the driver's part follows without padding");
+
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+
+	ret = ibv_cmd_create_cq(context, cqe, channel, comp_vector,
+				&cq->vcq.cq, &cmd, sizeof(cmd), &resp.ibv_resp,
+				sizeof(resp));
+	if (ret)
+		goto err_free;
+
+	ret = medge_ring_map(&cq->ring, context->cmd_fd, &resp.drv.cq);
+	if (!ret && (!cq->ring.hdr || cq->ring.shift != MEDGE_CQE_SHIFT))
+		ret = EPROTO;
+	if (ret) {
+		verbs_err(verbs_get_ctx(context),
+			  "cannot map the completion ring: %s\n",
+			  strerror(ret));
+		goto err_destroy;
+	}
+
+	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	return &cq->vcq.cq;
+
+err_destroy:
+	medge_ring_unmap(&cq->ring);
+	ibv_cmd_destroy_cq(&cq->vcq.cq);
+err_free:
+	free(cq);
+	errno = ret;
+	return NULL;
+}
+
+static int medge_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct medge_cq *cq = to_medge_cq(ibcq);
+	int ret;
+
+	ret = ibv_cmd_destroy_cq(ibcq);
+	if (ret)
+		return ret;
+
+	medge_ring_unmap(&cq->ring);
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	return 0;
+}
+
+static int medge_queue_map(struct medge_queue *q, int cmd_fd,
+			   const struct medge_ring_map *map, uint32_t max_sge,
+			   size_t wqe_size)
+{
+	int ret;
+
+	ret = medge_ring_map(&q->ring, cmd_fd, map);
+	if (ret)
+		return ret;
+	if (q->ring.hdr && wqe_size > (size_t)1 << q->ring.shift)
+		return EPROTO;
+	q->max_sge = max_sge;
+	return 0;
+}
+
+static int medge_qp_map(struct medge_qp *qp, int cmd_fd,
+			const struct ibv_qp_cap *cap,
+			const struct medge_create_qp_resp *resp)
+{
+	size_t send_data = cap->max_send_sge * sizeof(struct medge_sge);
+	int ret;
+
+	if (send_data < cap->max_inline_data)
+		send_data = cap->max_inline_data;
+	qp->max_inline = cap->max_inline_data;
+
+	ret = medge_queue_map(&qp->sq, cmd_fd, &resp->sq, cap->max_send_sge,
+			      sizeof(struct medge_send_wqe) + send_data);
+	if (ret)
+		return ret;
+	return medge_queue_map(&qp->rq, cmd_fd, &resp->rq, cap->max_recv_sge,
+			       sizeof(struct medge_recv_wqe) +
+				       cap->max_recv_sge *
+					       sizeof(struct medge_sge));
+}
+
+static void medge_qp_free(struct medge_qp *qp)
+{
+	medge_ring_unmap(&qp->sq.ring);
+	medge_ring_unmap(&qp->rq.ring);
+	pthread_spin_destroy(&qp->sq.lock);
+	pthread_spin_destroy(&qp->rq.lock);
+	free(qp);
+}
+
+static struct ibv_qp *medge_create_qp(struct ibv_pd *pd,
+				      struct ibv_qp_init_attr *attr)
+{
+	struct {
+		struct ib_uverbs_create_qp_resp ibv_resp;
+		struct medge_create_qp_resp drv;
+	} resp = {};
+	struct {
+		struct ibv_create_qp ibv_cmd;
+		struct medge_create_qp_req drv;
+	} cmd = {};
+	struct medge_qp *qp;
+	int ret;
+
+	static_assert(offsetof(typeof(cmd), drv) == sizeof(cmd.ibv_cmd) &&
+			      offsetof(typeof(resp), drv) ==
+				      sizeof(resp.ibv_resp),
+		      "the driver's parts follow without padding");
+
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
+	pthread_spin_init(&qp->rq.lock, PTHREAD_PROCESS_PRIVATE);
+
+	ret = ibv_cmd_create_qp(pd, &qp->vqp.qp, attr, &cmd.ibv_cmd,
+				sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		goto err_free;
+
+	ret = medge_qp_map(qp, pd->context->cmd_fd, &attr->cap, &resp.drv);
+	if (ret) {
+		verbs_err(verbs_get_ctx(pd->context),
+			  "cannot map the rings of QP %u: %s\n",
+			  qp->vqp.qp.qp_num, strerror(ret));
+		goto err_destroy;
+	}
+
+	qp->sig_all = attr->sq_sig_all;
+	qp->max_msg = to_medge_context(pd->context)->max_msg;
+	return &qp->vqp.qp;
+
+err_destroy:
+	ibv_cmd_destroy_qp(&qp->vqp.qp);
+err_free:
+	medge_qp_free(qp);
+	errno = ret;
+	return NULL;
+}
+
+/* ibv_create_qp() serves the plain case; there are no extensions yet. */
+static struct ibv_qp *medge_create_qp_ex(struct ibv_context *context,
+					 struct ibv_qp_init_attr_ex *attr)
+{
+	(void)context;
+	if (attr->comp_mask != IBV_QP_INIT_ATTR_PD) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	return medge_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+}
+
+/* RESET empties the rings; no post may see them half way. */
+static int medge_reset_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+			  int attr_mask)
+{
+	struct medge_qp *qp = to_medge_qp(ibqp);
+	struct ibv_modify_qp cmd = {};
+	int ret;
+
+	pthread_spin_lock(&qp->sq.lock);
+	pthread_spin_lock(&qp->rq.lock);
+	ret = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+	if (!ret) {
+		ibqp->state = IBV_QPS_RESET;
+		medge_ring_resync(&qp->sq.ring);
+		medge_ring_resync(&qp->rq.ring);
+	}
+	pthread_spin_unlock(&qp->rq.lock);
+	pthread_spin_unlock(&qp->sq.lock);
+	return ret;
+}
+
+static int medge_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+			   int attr_mask)
+{
+	struct ibv_modify_qp cmd = {};
+
+	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		return medge_reset_qp(ibqp, attr, attr_mask);
+	return ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+}
+
+static int medge_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
+			  int attr_mask, struct ibv_qp_init_attr *init_attr)
+{
+	struct ibv_query_qp cmd = {};
+
+	return ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr, &cmd,
+				sizeof(cmd));
+}
+
+static int medge_destroy_qp(struct ibv_qp *ibqp)
+{
+	int ret;
+
+	ret = ibv_cmd_destroy_qp(ibqp);
+	if (ret)
+		return ret;
+	medge_qp_free(to_medge_qp(ibqp));
+	return 0;
+}
+
+static void medge_free_context(struct ibv_context *context)
+{
+	struct medge_context *ctx = to_medge_context(context);
+
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+/*
+ * query_qp_data_in_order is left to libibverbs, which answers no. Frames of a
+ * strict op are placed in order, but the kernel copies each with instructions
+ * (x86's fast strings) whose stores may become visible in any order.
+ */
+const struct verbs_context_ops medge_context_ops = {
+	.alloc_pd = medge_alloc_pd,
+	.create_cq = medge_create_cq,
+	.create_qp = medge_create_qp,
+	.create_qp_ex = medge_create_qp_ex,
+	.dealloc_pd = medge_dealloc_pd,
+	.dereg_mr = medge_dereg_mr,
+	.destroy_cq = medge_destroy_cq,
+	.destroy_qp = medge_destroy_qp,
+	.free_context = medge_free_context,
+	.modify_qp = medge_modify_qp,
+	.poll_cq = medge_poll_cq,
+	.post_recv = medge_post_recv,
+	.post_send = medge_post_send,
+	.query_device_ex = medge_query_device_ex,
+	.query_port = medge_query_port,
+	.query_qp = medge_query_qp,
+	.reg_mr = medge_reg_mr,
+	.req_notify_cq = ibv_cmd_req_notify_cq,
+};
