@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Acknowledgements, both ways: cumulative, selective, of performed ops, and
+ * refusals. When one is due: with any data, at once when asked, after some
+ * frames or some time (MultiEdge 2.1.2), and at once for a hole that every
+ * rail has passed (a negative ack).
+ */
+#include "state.h"
+
+/* A rail counts in the search for holes if it has carried something lately. */
+enum { RAIL_RECENT_NS = 2 * MEDGE_MSEC };
+
+/* RNR NAK timer codes in units of 10 us (IBTA table 45). */
+static const u32 rnr_timers[32] = {
+	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384,
+	512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576,
+	32768, 49152,
+};
+
+/* ---- what we say ---- */
+
+static u64 received_from(const struct medge_conn *c, u32 psn)
+{
+	u32 word = psn % MEDGE_WINDOW / 64, shift = psn % 64;
+	u64 bits = c->received[word] >> shift;
+
+	if (shift)
+		bits |= c->received[(word + 1) % MEDGE_BITMAP_WORDS] << (64 - shift);
+	return bits;
+}
+
+void medge_ack_fill(struct medge_conn *c, struct medge_frame *f)
+{
+	f->ack_psn = c->rcv_nxt;
+	f->ack_op = c->rop_next;
+	if (!medge_seq_before(c->rcv_nxt, c->rcv_high))
+		return;
+	/* 64 frames fit: those around the latest are news. */
+	if (medge_seq_before(c->rcv_nxt, c->rcv_latest))
+		f->sack_base = (c->rcv_latest - c->rcv_nxt) / 64 * 64;
+	f->sack = received_from(c, c->rcv_nxt + f->sack_base);
+}
+
+void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
+{
+	u32 i;
+
+	memset(ack, 0, sizeof(*ack));
+	if (c->refused) {
+		ack->nak = c->refuse_nak;
+		ack->nak_op = c->refuse_op;
+	} else if (c->rcv_rnr) {
+		ack->nak = MEDGE_NAK_RNR;
+		ack->nak_op = c->rop_next;
+		ack->rnr_timer = c->cfg.rnr_timer;
+		ack->nak_seq = c->rnr_nak_seq;
+		c->stats.rnr_naks_sent++;
+	}
+	ack->dups = c->stats.dups;
+	for (i = 0; i < MEDGE_ACK_WORDS; i++)
+		ack->bitmap[i] = received_from(c, c->rcv_nxt + 64 * i);
+	c->stats.tx_acks++;
+	if (c->nack_now)
+		c->stats.tx_nacks++;
+}
+
+bool medge_ack_wanted(const struct medge_conn *c)
+{
+	return c->ack_now || c->nack_now || c->poke_now || c->rnr_poke;
+}
+
+void medge_ack_sent(struct medge_conn *c, bool explicit_ack)
+{
+	c->ack_pending = 0;
+	c->ack_at = MEDGE_NEVER;
+	if (explicit_ack) {
+		c->nack_now = false;
+		c->poke_now = false;
+		c->rnr_poke = false;
+		c->ack_now = false;
+	} else if (!c->refused && !c->rcv_rnr) {
+		/* a refusal fits in an explicit ack only */
+		c->ack_now = false;
+	}
+}
+
+/* The oldest frame that is missing, if all rails in use have passed it. */
+static bool find_hole(struct medge_conn *c, u64 now, u32 *hole)
+{
+	u32 psn, i;
+
+	for (psn = c->rcv_nxt; medge_bit(c->received, psn); psn++)
+		if (psn == c->rcv_high)
+			return false;
+	if (!medge_seq_before(psn, c->rcv_high))
+		return false;
+	for (i = 0; i < c->nrails; i++) {
+		const struct medge_conn_rail *r = &c->rails[i];
+
+		if (r->rx_time && now - r->rx_time < RAIL_RECENT_NS &&
+		    medge_seq_before(r->rx_high, psn))
+			return false;
+	}
+	*hole = psn;
+	return true;
+}
+
+void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
+			u32 count, u8 flags)
+{
+	struct medge_conn_rail *r = &c->rails[rail];
+	u32 hole;
+
+	if (!r->rx_time || medge_seq_before(r->rx_high, high))
+		r->rx_high = high;
+	r->rx_time = max_t(u64, now, 1);
+	c->ack_rail = rail;
+	c->rcv_latest = high;
+	if (medge_seq_before(c->rcv_high, high + 1))
+		c->rcv_high = high + 1;
+	if (!c->ack_pending)
+		c->ack_at = now + c->cfg.ack_delay_ns;
+	c->ack_pending = min_t(u32, c->ack_pending + count, 65535);
+	if (c->ack_pending >= c->cfg.ack_frames || flags & MEDGE_FRAME_ACK_REQ)
+		c->ack_now = true;
+	if (find_hole(c, now, &hole) &&
+	    (!c->any_nacked || medge_seq_before(c->nacked, hole))) {
+		c->nacked = hole;
+		c->any_nacked = true;
+		c->nack_now = true;
+	}
+}
+
+/* ---- what we are told ---- */
+
+static void acked(struct medge_conn *c, u64 now, u32 psn, bool *news)
+{
+	struct medge_sent *s = medge_sent(c, psn);
+
+	if (s->flags & MEDGE_SENT_ACKED)
+		return;
+	medge_loss_acked(c, now, s);
+	*news = true;
+}
+
+static void acked_bits(struct medge_conn *c, u64 now, u32 psn, u64 bits,
+		       bool *news)
+{
+	for (; bits; bits &= bits - 1) {
+		u32 at = psn + __ffs64(bits);
+
+		if (at - c->snd_una < c->snd_nxt - c->snd_una)
+			acked(c, now, at, news);
+	}
+}
+
+static void acked_frames(struct medge_conn *c, u64 now,
+			 const struct medge_frame *f,
+			 const struct medge_ack *ack, bool *news)
+{
+	u32 i;
+
+	while (medge_seq_before(c->snd_una, f->ack_psn)) {
+		acked(c, now, c->snd_una, news);
+		c->snd_una++;
+		*news = true;
+	}
+	acked_bits(c, now, f->ack_psn + f->sack_base, f->sack, news);
+	for (i = 0; ack && i < MEDGE_ACK_WORDS; i++)
+		acked_bits(c, now, f->ack_psn + 64 * i, ack->bitmap[i], news);
+}
+
+static void refused_rnr(struct medge_conn *c, u64 now,
+			const struct medge_ack *ack)
+{
+	if (c->rnr_wait && c->rnr_seq == ack->nak_seq && c->rnr_op == ack->nak_op)
+		return;
+	c->stats.rnr_naks_received++;
+	if (!c->rnr_wait || c->rnr_op != ack->nak_op)
+		c->rnr_count = 0;
+	c->rnr_wait = true;
+	c->rnr_op = ack->nak_op;
+	c->rnr_seq = ack->nak_seq;
+	if (c->cfg.rnr_retry < 7 && c->rnr_count >= c->cfg.rnr_retry) {
+		medge_conn_fail_op(c, ack->nak_op, MEDGE_RNR_RETRY_EXCEEDED);
+		return;
+	}
+	c->rnr_count++;
+	c->rnr_at = now + rnr_timers[ack->rnr_timer] * 10ULL * MEDGE_USEC;
+}
+
+static void refused(struct medge_conn *c, u64 now, const struct medge_ack *ack)
+{
+	if (c->dead || ack->nak_op - c->op_oldest >= c->op_next - c->op_oldest)
+		return;
+	if (ack->nak == MEDGE_NAK_RNR) {
+		refused_rnr(c, now, ack);
+		return;
+	}
+	c->nak = ack->nak;
+	c->nak_op = ack->nak_op;
+}
+
+/* What the peer asks of us stands, however old its ack is. */
+static void asked(struct medge_conn *c, const struct medge_frame *f)
+{
+	c->stats.rx_acks++;
+	if (f->flags & MEDGE_FRAME_NACK)
+		c->stats.rx_nacks++;
+	if (f->flags & MEDGE_FRAME_RNR_POKE)
+		medge_recvq_poked(c);
+	if (f->flags & MEDGE_FRAME_ACK_REQ)
+		c->ack_now = true;
+}
+
+/* What it says of itself must be its latest word. */
+static void explicit_ack(struct medge_conn *c, u64 now,
+			 const struct medge_ack *ack)
+{
+	medge_loss_spurious(c, ack->dups - c->peer_dups);
+	c->peer_dups = ack->dups;
+	if (ack->nak)
+		refused(c, now, ack);
+	else
+		c->rnr_wait = false;
+	/* Whoever answers is alive, even if there was nothing to say. */
+	if (c->snd_una == c->snd_nxt) {
+		c->progress = now;
+		c->backoff = 0;
+	}
+}
+
+enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
+				  const struct medge_frame *f,
+				  const struct medge_ack *ack)
+{
+	bool news = false;
+
+	if (medge_seq_before(c->snd_nxt, f->ack_psn) ||
+	    f->ack_op - c->op_oldest > c->op_next - c->op_oldest) {
+		/* beyond what we sent: a lie, unless it is simply old */
+		if (medge_seq_before(c->snd_nxt, f->ack_psn) ||
+		    !medge_seq_before(f->ack_op, c->op_oldest))
+			return MEDGE_DROP_ACK;
+	}
+	if (ack)
+		asked(c, f);
+	acked_frames(c, now, f, ack, &news);
+	if (medge_seq_before(c->op_performed, f->ack_op)) {
+		c->op_performed = f->ack_op;
+		news = true;
+		if (c->rnr_wait && medge_seq_before(c->rnr_op, f->ack_op))
+			c->rnr_wait = false;
+	}
+	/* An ack that was overtaken must not take back what its successor said. */
+	if (ack && f->ack_psn == c->snd_una && f->ack_op == c->op_performed)
+		explicit_ack(c, now, ack);
+	if (news) {
+		c->progress = now;
+		c->backoff = 0;
+		c->probed = false;
+		medge_loss_news(c, now);
+	}
+	medge_sendq_complete(c);
+	if (c->recheck)
+		medge_recvq_advance(c);
+	return MEDGE_DROP_NONE;
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A connection's life: made, given rails, told the time. */
+#include "state.h"
+
+size_t medge_conn_size(void)
+{
+	return sizeof(struct medge_conn);
+}
+
+void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
+		     const struct medge_conn_ops *ops, u64 now)
+{
+	c->cfg = *cfg;
+	c->ops = ops;
+	c->cfg.run_max = min_t(u32, cfg->run_max, MEDGE_RUN_MAX);
+	c->rcv_nxt = cfg->peer_psn;
+	c->rcv_high = cfg->peer_psn;
+	c->rcv_latest = cfg->peer_psn;
+	c->ack_at = MEDGE_NEVER;
+	c->loss_at = MEDGE_NEVER;
+	c->progress = now;
+	c->last_tx = now;
+	c->snd_una = cfg->psn;
+	c->snd_nxt = cfg->psn;
+	c->lost_hint = cfg->psn;
+}
+
+void medge_conn_enable_send(struct medge_conn *c,
+			    const struct medge_conn_config *cfg, u64 now)
+{
+	c->cfg.psn = cfg->psn;
+	c->cfg.ord = cfg->ord;
+	c->cfg.retry_cnt = cfg->retry_cnt;
+	c->cfg.rnr_retry = cfg->rnr_retry;
+	c->cfg.timeout_ns = cfg->timeout_ns;
+	c->progress = now;
+	c->last_tx = now;
+	c->snd_una = cfg->psn;
+	c->snd_nxt = cfg->psn;
+	c->lost_hint = cfg->psn;
+	c->can_send = true;
+}
+
+void medge_conn_set_user(struct medge_conn *c, void *user)
+{
+	c->user = user;
+}
+
+void *medge_conn_user(const struct medge_conn *c)
+{
+	return c->user;
+}
+
+const struct medge_conn_stats *medge_conn_stats(const struct medge_conn *c)
+{
+	return &c->stats;
+}
+
+void medge_conn_rail(struct medge_conn *c, u32 rail, u32 weight, u64 now)
+{
+	struct medge_conn_rail *r;
+	u32 old;
+
+	if (rail >= MEDGE_MAX_RAILS)
+		return;
+	r = &c->rails[rail];
+	old = r->weight;
+	r->weight = weight;
+	if (weight && rail >= c->nrails)
+		c->nrails = rail + 1;
+	if (weight && !old)
+		medge_sched_up(c, rail);
+	if (!weight && old)
+		medge_loss_rail_down(c, rail);
+}
+
+bool medge_conn_refusing(const struct medge_conn *c)
+{
+	return c->refused;
+}
+
+u64 medge_conn_deadline(struct medge_conn *c)
+{
+	u64 at = c->ack_at;
+
+	if (c->rnr_wait && !c->dead)
+		at = min(at, c->rnr_at);
+	return min(at, medge_loss_deadline(c));
+}
+
+void medge_conn_timeout(struct medge_conn *c, u64 now)
+{
+	if (now >= c->ack_at) {
+		c->ack_now = true;
+		c->ack_at = MEDGE_NEVER;
+	}
+	if (c->rnr_wait && !c->dead && now >= c->rnr_at) {
+		c->rnr_poke = true;
+		/* until it is answered */
+		c->rnr_at = now + MEDGE_RTO_MIN;
+	}
+	medge_loss_timeout(c, now);
+	if (c->op_oldest != c->op_next && !c->dead &&
+	    medge_loss_hopeless(c, now))
+		medge_conn_fail_op(c, c->op_oldest, MEDGE_RETRY_EXCEEDED);
+}
+
+bool medge_conn_idle(const struct medge_conn *c)
+{
+	return c->op_oldest == c->op_next && c->resp_oldest == c->resp_next &&
+	       c->snd_una == c->snd_nxt && !medge_ack_wanted(c) &&
+	       c->ack_at == MEDGE_NEVER && !c->held;
+}

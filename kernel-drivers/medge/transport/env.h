@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The transport's whole environment in the kernel. A user-space build puts its
+ * own transport/env.h (tests/transport/env.h) in place of this file, and that
+ * is the only difference between the two builds.
+ *
+ * What it must provide: u8..u64, s32, bool, size_t, __be16..__be64 with
+ * cpu_to_be/be_to_cpu, BIT, min, max, min_t, max_t, clamp, DIV_ROUND_UP, round_up, swap,
+ * likely, unlikely, static_assert, memcpy, memset, WARN_ON_ONCE,
+ * __ffs64/fls64, get_unaligned_be*, put_unaligned_be*.
+ */
+#ifndef MEDGE_TRANSPORT_ENV_H
+#define MEDGE_TRANSPORT_ENV_H
+
+#include <linux/bitops.h>
+#include <linux/build_bug.h>
+#include <linux/bug.h>
+#include <linux/kernel.h>
+#include <linux/math.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <asm/byteorder.h>
+
+#endif /* MEDGE_TRANSPORT_ENV_H */

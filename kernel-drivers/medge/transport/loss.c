@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What was lost, and when to find out. Frames are sprayed, so a gap in psn says
+ * nothing: a frame is lost when a later transmission on the *same* rail was
+ * acknowledged and the rail's reordering window has passed (RACK, RFC 8985 6,
+ * per rail). A rail that went silent has no later acks: its frames are given
+ * up when other rails have acknowledged what was sent well after them. The
+ * tail is probed before the timeout (TLP, RFC 8985 7).
+ */
+#include "state.h"
+
+static u64 conn_srtt(const struct medge_conn *c)
+{
+	u64 srtt = 0;
+	u32 i;
+
+	for (i = 0; i < c->nrails; i++)
+		if (c->rails[i].weight)
+			srtt = max(srtt, c->rails[i].srtt + 4 * c->rails[i].rttvar);
+	return srtt;
+}
+
+static void rtt_sample(struct medge_conn_rail *r, u64 rtt)
+{
+	u64 err;
+
+	if (!r->srtt) {
+		r->srtt = max_t(u64, rtt, 1);
+		r->rttvar = rtt / 2;
+		return;
+	}
+	err = rtt > r->srtt ? rtt - r->srtt : r->srtt - rtt;
+	r->rttvar += err / 4;
+	r->rttvar -= r->rttvar / 4;
+	r->srtt = r->srtt - r->srtt / 8 + rtt / 8;
+}
+
+void medge_loss_acked(struct medge_conn *c, u64 now, struct medge_sent *s)
+{
+	struct medge_conn_rail *r = &c->rails[s->rail];
+	u64 rtt = now - s->time;
+
+	if (s->flags & MEDGE_SENT_LOST)
+		c->nlost--;
+	s->flags = (s->flags | MEDGE_SENT_ACKED) & ~MEDGE_SENT_LOST;
+	if (s->flags & MEDGE_SENT_RESPONSE)
+		medge_sendq_response_acked(c, s->op_no);
+	/*
+	 * Sent twice and acknowledged sooner than the rail's round trip: the
+	 * first one is what arrived, and says nothing of this rail.
+	 */
+	if (s->flags & MEDGE_SENT_AGAIN && (!r->srtt || rtt < r->srtt / 2))
+		return;
+	if (!(s->flags & MEDGE_SENT_AGAIN))
+		rtt_sample(r, rtt);
+	if (!r->any_acked || medge_seq_before(r->acked_seq, s->rail_seq))
+		r->acked_seq = s->rail_seq;
+	r->any_acked = true;
+	if (s->rail_seq != r->expect_seq)
+		c->gap = true;
+	r->expect_seq = s->rail_seq + 1;
+	r->strikes = 0;
+	r->trials = 0;
+	c->acked_time = max(c->acked_time, s->time);
+}
+
+void medge_loss_mark(struct medge_conn *c, u32 psn)
+{
+	struct medge_sent *s = medge_sent(c, psn);
+
+	if (s->flags & (MEDGE_SENT_ACKED | MEDGE_SENT_LOST))
+		return;
+	s->flags |= MEDGE_SENT_LOST;
+	c->nlost++;
+	if (medge_seq_before(psn, c->lost_hint))
+		c->lost_hint = psn;
+}
+
+static void strike(struct medge_conn *c, u64 now, struct medge_conn_rail *r)
+{
+	if (r->strikes < 255)
+		r->strikes++;
+	if (r->strikes == MEDGE_RAIL_STRIKES)
+		r->avoid_until = now + MEDGE_RAIL_TRIAL_MIN;
+}
+
+/* When @s is to be given up if it is not acknowledged; MEDGE_NEVER: not yet known. */
+static u64 due(struct medge_conn *c, const struct medge_sent *s, u64 silent)
+{
+	struct medge_conn_rail *r = &c->rails[s->rail];
+
+	if (r->any_acked && medge_seq_before(s->rail_seq, r->acked_seq))
+		return s->time + r->srtt + max(r->srtt / 4, r->reorder);
+	if (c->acked_time > s->time)
+		return s->time + silent;
+	return MEDGE_NEVER;
+}
+
+void medge_loss_detect(struct medge_conn *c, u64 now)
+{
+	u64 silent = 2 * conn_srtt(c) + MEDGE_MSEC;
+	u32 psn;
+	u64 struck = 0;
+
+	c->loss_at = MEDGE_NEVER;
+	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
+		struct medge_sent *s = medge_sent(c, psn);
+		u64 at;
+
+		if (s->flags & (MEDGE_SENT_ACKED | MEDGE_SENT_LOST))
+			continue;
+		at = due(c, s, silent);
+		if (at > now) {
+			c->loss_at = min(c->loss_at, at);
+			continue;
+		}
+		medge_loss_mark(c, psn);
+		c->stats.lost_rail++;
+		if (!(struck & 1ULL << s->rail)) {
+			struck |= 1ULL << s->rail;
+			strike(c, now, &c->rails[s->rail]);
+		}
+	}
+}
+
+/*
+ * Where every rail was acknowledged in its order nothing is late, and only the
+ * oldest frame needs a look, lest its rail has gone silent.
+ */
+void medge_loss_news(struct medge_conn *c, u64 now)
+{
+	const struct medge_sent *oldest = medge_sent(c, c->snd_una);
+
+	if (c->snd_una == c->snd_nxt) {
+		c->gap = false;
+		c->loss_at = MEDGE_NEVER;
+		return;
+	}
+	if (!c->gap) {
+		c->loss_at = c->acked_time > oldest->time ?
+			     oldest->time + 2 * conn_srtt(c) + MEDGE_MSEC :
+			     MEDGE_NEVER;
+		if (now < c->loss_at)
+			return;
+	}
+	medge_loss_detect(c, now);
+	c->gap = c->loss_at != MEDGE_NEVER;
+}
+
+void medge_loss_rail_down(struct medge_conn *c, u32 rail)
+{
+	u32 psn;
+
+	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
+		struct medge_sent *s = medge_sent(c, psn);
+
+		if (s->rail != rail ||
+		    s->flags & (MEDGE_SENT_ACKED | MEDGE_SENT_LOST))
+			continue;
+		medge_loss_mark(c, psn);
+		c->stats.lost_down++;
+	}
+}
+
+/* A frame came twice: what we took for lost was late. Wait longer (RFC 8985 6.2). */
+void medge_loss_spurious(struct medge_conn *c, u32 dups)
+{
+	u32 i;
+
+	if (!dups)
+		return;
+	for (i = 0; i < c->nrails; i++) {
+		struct medge_conn_rail *r = &c->rails[i];
+
+		if (r->srtt)
+			r->reorder = min(max(2 * r->reorder, r->srtt / 4),
+					 2 * r->srtt);
+	}
+}
+
+/* Frames in flight that are neither acknowledged nor known to be lost. */
+static bool in_flight(const struct medge_conn *c)
+{
+	return c->snd_una != c->snd_nxt;
+}
+
+/* Requests the peer has received but not answered: is it still there? */
+static bool waiting(const struct medge_conn *c)
+{
+	return !c->dead && c->op_oldest != c->op_send && !c->rnr_wait;
+}
+
+static u64 rto(const struct medge_conn *c)
+{
+	u64 base = max_t(u64, conn_srtt(c) + c->cfg.ack_delay_ns, MEDGE_RTO_MIN);
+
+	return min_t(u64, base << min_t(u8, c->backoff, 10), MEDGE_RTO_MAX);
+}
+
+static u64 pto(const struct medge_conn *c)
+{
+	u64 srtt = conn_srtt(c);
+
+	srtt = srtt ? 2 * srtt : 4 * MEDGE_RTT_GUESS;
+	if (!c->last_ack_req)
+		srtt += c->cfg.ack_delay_ns;
+	return max_t(u64, srtt, MEDGE_PTO_MIN);
+}
+
+u64 medge_loss_deadline(struct medge_conn *c)
+{
+	u64 at = MEDGE_NEVER, from = max(c->last_tx, c->progress);
+
+	if (in_flight(c)) {
+		at = c->loss_at;
+		if (!c->probed && !c->nlost)
+			at = min(at, c->last_tx + pto(c));
+		at = min(at, from + rto(c));
+	} else if (waiting(c) || medge_sendq_wants(c)) {
+		at = from + rto(c);
+	}
+	return at;
+}
+
+bool medge_loss_hopeless(const struct medge_conn *c, u64 now)
+{
+	u64 limit = c->cfg.timeout_ns * (c->cfg.retry_cnt + 1);
+
+	return limit && c->backoff && now - c->progress >= limit;
+}
+
+/* Probe the tail: send the oldest frame once more, asking for an ack. */
+static void probe(struct medge_conn *c)
+{
+	u32 psn;
+
+	c->probed = true;
+	c->stats.probes++;
+	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
+		struct medge_sent *s = medge_sent(c, psn);
+
+		if (s->flags & MEDGE_SENT_ACKED)
+			continue;
+		s->flags |= MEDGE_SENT_ACK_REQ;
+		medge_loss_mark(c, psn);
+		return;
+	}
+}
+
+static void expire(struct medge_conn *c, u64 now)
+{
+	u64 struck = 0;
+	u32 psn;
+
+	if (c->backoff < 255)
+		c->backoff++;
+	c->last_tx = now;
+	/* If all is acknowledged or there is no rail: ask how the peer is. */
+	c->poke_now = true;
+	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
+		struct medge_sent *s = medge_sent(c, psn);
+
+		if (s->flags & (MEDGE_SENT_ACKED | MEDGE_SENT_LOST))
+			continue;
+		medge_loss_mark(c, psn);
+		c->stats.lost_rto++;
+		if (!(struck & 1ULL << s->rail)) {
+			struck |= 1ULL << s->rail;
+			strike(c, now, &c->rails[s->rail]);
+		}
+	}
+}
+
+void medge_loss_timeout(struct medge_conn *c, u64 now)
+{
+	u64 from = max(c->last_tx, c->progress);
+
+	if (now >= c->loss_at)
+		medge_loss_detect(c, now);
+	if (!in_flight(c) && !waiting(c) && !medge_sendq_wants(c))
+		return;
+	if (now >= from + rto(c))
+		expire(c, now);
+	else if (in_flight(c) && !c->probed && !c->nlost &&
+		 now >= c->last_tx + pto(c))
+		probe(c);
+}

@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The way in: frames become pieces to place, and ops that are performed. A
+ * frame is accepted once; its bytes are placed when the fences allow; an op is
+ * done when all its bytes are placed; it is performed when its turn comes.
+ */
+#include "state.h"
+
+/* In struct medge_rx.state */
+enum {
+	RX_SETTLED = BIT(0),	/* acknowledged while it is held (RNR) */
+	RX_PLACED = BIT(1),	/* the current op's piece is dealt with */
+	RX_LOOSE = BIT(2),	/* held, but not for its turn */
+	RX_MULTI = BIT(3),	/* several ops in the frame */
+};
+
+/* ---- accept ---- */
+
+/* May @op, as a frame has it, go on what is known of it? */
+static bool same_op(const struct medge_recv_op *rop, const struct medge_op *op)
+{
+	if (!(rop->flags & MEDGE_RECV_KNOWN))
+		return true;
+	return !(rop->flags & MEDGE_RECV_DONE) &&
+	       rop->op.opcode == op->opcode && rop->op.flags == op->flags &&
+	       rop->op.op_len == op->op_len && rop->op.addr == op->addr &&
+	       rop->op.rkey == op->rkey && rop->op.imm == op->imm;
+}
+
+/* Is this op one that the peer can send a frame of now? */
+static enum medge_drop check_op(struct medge_conn *c, const struct medge_frame *f)
+{
+	const struct medge_op *op = &f->op;
+	const struct medge_recv_op *rop;
+	u32 ahead = op->op_no - c->rop_next;
+
+	if (op->opcode == MEDGE_OP_RESPONSE) {
+		const struct medge_send_op *sop = medge_sop(c, op->op_no);
+		u32 len = sop->req.opcode == MEDGE_OP_READ ? sop->req.len : 8;
+
+		if (op->op_no - c->op_oldest >= c->op_send - c->op_oldest ||
+		    !medge_opcode_answers(sop->req.opcode) || sop->answered ||
+		    op->op_len != len)
+			return MEDGE_DROP_MISMATCH;
+		return MEDGE_DROP_NONE;
+	}
+	if (ahead >= MEDGE_OP_WINDOW || ahead + f->nops > MEDGE_OP_WINDOW)
+		return MEDGE_DROP_WINDOW;
+	rop = medge_rop(c, op->op_no);
+	return same_op(rop, op) ? MEDGE_DROP_NONE : MEDGE_DROP_MISMATCH;
+}
+
+/* The next stretch of frames that are new, from *skip on; 0: none. */
+static u32 new_frames(struct medge_conn *c, const struct medge_frame *f,
+		      u16 *skip)
+{
+	u32 i = *skip, n = 0;
+
+	while (i < f->nframes && n == 0) {
+		u32 psn = f->psn + i;
+
+		if (medge_seq_before(psn, c->rcv_nxt) ||
+		    medge_bit(c->received, psn)) {
+			c->stats.dups++;
+			/* our ack may have been lost */
+			c->ack_now = true;
+			i++;
+			continue;
+		}
+		while (i + n < f->nframes && !medge_bit(c->received, psn + n)) {
+			medge_bit_set(c->received, psn + n);
+			n++;
+		}
+	}
+	*skip = i + n;
+	return n;
+}
+
+static void init_rx(struct medge_rx *rx, const struct medge_frame *f, u32 first,
+		    u32 count)
+{
+	u32 skip = first * f->seg_len;
+	bool last = first + count == f->nframes;
+
+	rx->next = NULL;
+	rx->psn = f->psn + first;
+	rx->nframes = count;
+	rx->flags = last ? f->flags : f->flags & ~MEDGE_FRAME_ACK_REQ;
+	rx->nops = f->nops;
+	rx->state = f->nops > 1 ? RX_MULTI : 0;
+	rx->fence_dist = f->fence_dist;
+	rx->opcode = f->op.opcode;
+	rx->op_no = f->op.op_no;
+	rx->offset = f->op.offset + skip;
+	rx->len = last ? f->op.len - skip : count * f->seg_len;
+	rx->data_off = f->op.data_off + skip;
+}
+
+enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
+				   const struct medge_frame *f,
+				   const struct medge_ack *ack,
+				   struct medge_rx *rx, u16 *skip)
+{
+	enum medge_drop drop = MEDGE_DROP_NONE;
+	u32 first = *skip, n;
+
+	rx->nframes = 0;
+	if (!first)
+		drop = medge_ack_process(c, now, f, ack);
+	if (drop == MEDGE_DROP_NONE && f->type == MEDGE_FRAME_DATA) {
+		if (c->refused) {
+			/* the refusal may have been lost */
+			c->ack_now = true;
+			drop = MEDGE_DROP_STATE;
+		} else if (medge_seq_diff(f->psn + f->nframes, c->rcv_nxt) >
+			   MEDGE_WINDOW) {
+			drop = MEDGE_DROP_WINDOW;
+		} else if (c->nheld >= 2 * MEDGE_WINDOW) {
+			drop = MEDGE_DROP_HOLD;
+		}
+	}
+	if (drop || f->type != MEDGE_FRAME_DATA) {
+		c->stats.drops[drop]++;
+		*skip = f->nframes;
+		return drop;
+	}
+	/* A repeated frame may be of an op that is long done: look at it first. */
+	while (first < f->nframes &&
+	       (medge_seq_before(f->psn + first, c->rcv_nxt) ||
+		medge_bit(c->received, f->psn + first)))
+		first++;
+	if (first < f->nframes) {
+		drop = check_op(c, f);
+		if (drop) {
+			c->stats.drops[drop]++;
+			*skip = f->nframes;
+			return drop;
+		}
+	}
+	n = new_frames(c, f, skip);
+	if (!n)
+		return MEDGE_DROP_NONE;
+	init_rx(rx, f, *skip - n, n);
+	c->stats.rx_frames += n;
+	c->stats.rx_bytes += rx->len;
+	medge_ack_received(c, now, rail, rx->psn + n - 1, n, rx->flags);
+	return MEDGE_DROP_NONE;
+}
+
+/* ---- fences ---- */
+
+/* Is op @op_no of the peer performed, so that what waits for it may go on? */
+static bool performed(struct medge_conn *c, u32 op_no)
+{
+	const struct medge_recv_op *rop = medge_rop(c, op_no);
+
+	if (medge_seq_before(op_no, c->rop_next))
+		return !medge_sendq_response_pending(c, op_no);
+	return rop->op.opcode == MEDGE_OP_WRITE && rop->op.op_no == op_no &&
+	       rop->flags & MEDGE_RECV_DONE && !rop->nak;
+}
+
+static void resolve(struct medge_conn *c, struct medge_recv_op *rop)
+{
+	struct medge_target t = { };
+
+	c->ops->target(c, &rop->op, &t);
+	if (t.nak == MEDGE_NAK_RNR)
+		return;
+	rop->nak = t.nak;
+	rop->flags |= MEDGE_RECV_TARGET;
+	if (t.relaxed)
+		rop->flags |= MEDGE_RECV_RELAXED;
+}
+
+static void settle(struct medge_conn *c, struct medge_rx *rx)
+{
+	u32 i;
+
+	if (rx->state & RX_SETTLED)
+		return;
+	rx->state |= RX_SETTLED;
+	for (i = 0; i < rx->nframes; i++)
+		medge_bit_set(c->settled, rx->psn + i);
+	while (medge_bit(c->settled, c->rcv_nxt)) {
+		medge_bit_clear(c->settled, c->rcv_nxt);
+		medge_bit_clear(c->received, c->rcv_nxt);
+		c->rcv_nxt++;
+	}
+}
+
+/*
+ * The op whose turn it is has no receive. That must not stop the frames behind
+ * it, so all that are held count as arrived for good; the peer, told of it,
+ * sends no more requests meanwhile.
+ */
+static void enter_rnr(struct medge_conn *c)
+{
+	struct medge_rx *rx;
+
+	if (c->rcv_rnr)
+		return;
+	c->rcv_rnr = true;
+	c->rnr_nak_seq++;
+	c->ack_now = true;
+	for (rx = c->held; rx; rx = rx->next)
+		settle(c, rx);
+}
+
+/* Its own frames are placed in order, it waits for its turn. */
+static bool is_strict(const struct medge_recv_op *rop)
+{
+	return rop->op.flags & MEDGE_OP_STRICT &&
+	       !(rop->flags & MEDGE_RECV_RELAXED);
+}
+
+enum gate {
+	GATE_OPEN,
+	GATE_TURN,		/* opens when its turn comes */
+	GATE_LOOSE,		/* waits for something else */
+};
+
+/* May the current op's piece of @rx be placed? */
+static enum gate gate(struct medge_conn *c, const struct medge_rx *rx)
+{
+	struct medge_recv_op *rop = medge_rop(c, rx->op_no);
+	bool turn = rx->op_no == c->rop_next;
+
+	if (!(rop->flags & MEDGE_RECV_TARGET))
+		resolve(c, rop);
+	if (!(rop->flags & MEDGE_RECV_TARGET)) {
+		if (turn)
+			enter_rnr(c);
+		return GATE_LOOSE;
+	}
+	if (turn)
+		c->rcv_rnr = false;
+	/* What will be refused, or carries nothing to place, blocks nothing. */
+	if (rop->nak || medge_opcode_answers(rop->op.opcode))
+		return GATE_OPEN;
+	if (is_strict(rop) || rop->op.flags & MEDGE_OP_FENCE_BACKWARD) {
+		if (!turn)
+			return GATE_TURN;
+	}
+	if (is_strict(rop) && (rop->busy || rop->placed != rx->offset))
+		return GATE_TURN;
+	if (rop->op.flags & MEDGE_OP_FENCE_BACKWARD &&
+	    !medge_sendq_responses_done(c))
+		return GATE_LOOSE;
+	if (rx->fence_dist && !performed(c, rx->op_no - rx->fence_dist))
+		return GATE_LOOSE;
+	return GATE_OPEN;
+}
+
+/* ---- held frames ---- */
+
+/* Sorted by psn; frames mostly come in order, so look from the end first. */
+static void hold(struct medge_conn *c, struct medge_rx *rx, bool loose)
+{
+	struct medge_rx **at = &c->held;
+
+	if (c->held_last && medge_seq_before(c->held_last->psn, rx->psn)) {
+		at = &c->held_last->next;
+	} else {
+		while (*at && medge_seq_before((*at)->psn, rx->psn))
+			at = &(*at)->next;
+	}
+	rx->next = *at;
+	*at = rx;
+	if (!rx->next)
+		c->held_last = rx;
+	c->nheld++;
+	c->stats.held++;
+	rx->state &= ~RX_LOOSE;
+	if (loose) {
+		rx->state |= RX_LOOSE;
+		c->nheld_loose++;
+	}
+	if (c->rcv_rnr)
+		settle(c, rx);
+	if (rx->flags & MEDGE_FRAME_ACK_REQ)
+		c->ack_now = true;
+}
+
+static void unhold(struct medge_conn *c, struct medge_rx **at,
+		   struct medge_rx *prev)
+{
+	struct medge_rx *rx = *at;
+
+	*at = rx->next;
+	if (c->held_last == rx)
+		c->held_last = prev;
+	rx->next = NULL;
+	c->nheld--;
+	if (rx->state & RX_LOOSE)
+		c->nheld_loose--;
+}
+
+struct medge_rx *medge_conn_released(struct medge_conn *c)
+{
+	struct medge_rx **at = &c->held, *prev = NULL;
+
+	if (!c->recheck)
+		return NULL;
+	while (*at) {
+		struct medge_rx *rx = *at;
+		enum gate g = c->refused ? GATE_OPEN : gate(c, rx);
+
+		if (g == GATE_OPEN) {
+			unhold(c, at, prev);
+			return rx;
+		}
+		/* Behind one that waits for its turn only loose ones can be ready. */
+		if (g == GATE_TURN && !c->nheld_loose)
+			break;
+		prev = rx;
+		at = &rx->next;
+	}
+	c->recheck = false;
+	return NULL;
+}
+
+struct medge_rx *medge_conn_unhold(struct medge_conn *c)
+{
+	struct medge_rx *rx = c->held;
+
+	if (rx)
+		unhold(c, &c->held, NULL);
+	return rx;
+}
+
+/* ---- perform ---- */
+
+static void refuse(struct medge_conn *c, const struct medge_op *op, u8 nak)
+{
+	c->refused = true;
+	c->refuse_nak = nak;
+	c->refuse_op = op->op_no;
+	c->ack_now = true;
+	c->recheck = true;
+	c->rcv_rnr = false;
+	c->ops->refused(c, op, nak, nak == MEDGE_NAK_INVALID_REQUEST &&
+			medge_opcode_is_send(op->opcode) ?
+			MEDGE_LOCAL_LENGTH : MEDGE_OK);
+}
+
+/* A WRITE_IMM consumes a receive as a SEND of no bytes would. */
+static u8 imm_receive(struct medge_conn *c, const struct medge_op *op)
+{
+	struct medge_op send = *op;
+	struct medge_target t = { };
+
+	send.opcode = MEDGE_OP_SEND_IMM;
+	send.op_len = 0;
+	send.addr = c->recv_msn;
+	c->ops->target(c, &send, &t);
+	return t.nak;
+}
+
+/* Perform the op whose turn it is. False: not yet, or refused. */
+static bool perform(struct medge_conn *c, struct medge_recv_op *rop)
+{
+	struct medge_op *op = &rop->op;
+	u64 original = 0;
+	u8 nak = rop->nak;
+
+	if (!nak && medge_opcode_is_send(op->opcode) &&
+	    (u32)op->addr != c->recv_msn)
+		nak = MEDGE_NAK_INVALID_REQUEST;
+	if (!nak && op->opcode == MEDGE_OP_WRITE_IMM)
+		nak = imm_receive(c, op);
+	if (nak == MEDGE_NAK_RNR) {
+		enter_rnr(c);
+		return false;
+	}
+	if (!nak && medge_opcode_answers(op->opcode)) {
+		if (!medge_sendq_can_respond(c) ||
+		    (op->flags & MEDGE_OP_FENCE_BACKWARD &&
+		     !medge_sendq_responses_done(c)))
+			return false;
+		if (op->opcode != MEDGE_OP_READ)
+			nak = c->ops->atomic(c, op, rop->operand, rop->swap,
+					     &original);
+	}
+	if (nak) {
+		refuse(c, op, nak);
+		return false;
+	}
+	if (medge_opcode_answers(op->opcode))
+		medge_sendq_respond(c, op, original);
+	c->rcv_rnr = false;
+	c->ops->performed(c, op, c->recv_msn);
+	if (medge_opcode_consumes(op->opcode))
+		c->recv_msn++;
+	return true;
+}
+
+void medge_recvq_advance(struct medge_conn *c)
+{
+	while (!c->refused) {
+		struct medge_recv_op *rop = medge_rop(c, c->rop_next);
+
+		if (!(rop->flags & MEDGE_RECV_KNOWN) || rop->busy ||
+		    !(rop->flags & MEDGE_RECV_DONE || rop->nak))
+			return;
+		if (!perform(c, rop))
+			return;
+		if (rop->flags & MEDGE_RECV_ACK_REQ)
+			c->ack_now = true;
+		rop->flags = 0;
+		rop->nak = 0;
+		c->rop_next++;
+		c->recheck = true;
+	}
+}
+
+void medge_conn_recv_posted(struct medge_conn *c, u64 now)
+{
+	if (!c->rcv_rnr)
+		return;
+	c->recheck = true;
+	medge_recvq_advance(c);
+}
+
+bool medge_conn_rnr(const struct medge_conn *c)
+{
+	return c->rcv_rnr;
+}
+
+void medge_recvq_poked(struct medge_conn *c)
+{
+	c->ack_now = true;
+	if (!c->rcv_rnr)
+		return;
+	c->rnr_nak_seq++;
+	c->recheck = true;
+	medge_recvq_advance(c);
+}
+
+/* ---- place ---- */
+
+/* The frame's last op is dealt with. */
+static enum medge_rx_step finish(struct medge_conn *c, struct medge_rx *rx)
+{
+	settle(c, rx);
+	return MEDGE_RX_DONE;
+}
+
+/* Take notice of the op that a frame carries; false: it contradicts itself. */
+static bool know(struct medge_conn *c, const struct medge_op *op, u8 flags)
+{
+	struct medge_recv_op *rop = medge_rop(c, op->op_no);
+
+	if (!same_op(rop, op))
+		return false;
+	if (flags & MEDGE_FRAME_ACK_REQ)
+		rop->flags |= MEDGE_RECV_ACK_REQ;
+	if (rop->flags & MEDGE_RECV_KNOWN)
+		return true;
+	rop->op = *op;
+	rop->placed = 0;
+	rop->busy = 0;
+	rop->nak = 0;
+	rop->flags |= MEDGE_RECV_KNOWN;
+	return true;
+}
+
+static u64 operand_at(const void *buf, u32 off)
+{
+	__be64 be;
+
+	memcpy(&be, buf + off, sizeof(be));
+	return be64_to_cpu(be);
+}
+
+/* Go to the next op of a frame with several. */
+static void next_op(struct medge_rx *rx, const void *buf, u32 wire_len)
+{
+	struct medge_op op = { .data_off = rx->data_off, .len = rx->len };
+	u8 flags;
+
+	medge_wire_decode_op(buf, rx->data_off, &op);
+	flags = op.flags;
+	rx->state &= ~RX_PLACED;
+	if (!medge_wire_next_op(buf, wire_len, &op)) {
+		rx->nops = 0;
+		return;
+	}
+	/* The nearest forward fence before the next op is this one, or as far + 1. */
+	if (flags & MEDGE_OP_FENCE_FORWARD)
+		rx->fence_dist = 1;
+	else if (rx->fence_dist)
+		rx->fence_dist++;
+	rx->opcode = op.opcode;
+	rx->op_no = op.op_no;
+	rx->offset = 0;
+	rx->len = op.len;
+	rx->data_off = op.data_off;
+}
+
+static void fill_piece(struct medge_rx *rx, const void *buf,
+		       struct medge_piece *piece)
+{
+	medge_wire_decode_op(buf, rx->state & RX_MULTI ? rx->data_off :
+			     (u32)MEDGE_HDR_LEN, &piece->op);
+	piece->op.offset = rx->offset;
+	piece->op.len = rx->len;
+	piece->op.data_off = rx->data_off;
+	piece->recv_index = piece->op.addr;
+}
+
+/* Nothing to place: a READ or atomic notes its operands, the refused is skipped. */
+static void skip_piece(struct medge_conn *c, struct medge_rx *rx,
+		       const void *buf)
+{
+	struct medge_recv_op *rop = medge_rop(c, rx->op_no);
+
+	if (!rop->nak && rx->opcode != MEDGE_OP_READ &&
+	    medge_opcode_answers(rx->opcode)) {
+		rop->operand = operand_at(buf, rx->data_off);
+		rop->swap = operand_at(buf, rx->data_off + sizeof(u64));
+	}
+	if (!rop->nak)
+		rop->flags |= MEDGE_RECV_DONE;
+	rx->state |= RX_PLACED;
+	medge_recvq_advance(c);
+}
+
+/* One op of the frame; MEDGE_RX_DONE: go on to the next. */
+static enum medge_rx_step step_op(struct medge_conn *c, struct medge_rx *rx,
+				  const void *buf, struct medge_piece *piece)
+{
+	enum gate g;
+
+	fill_piece(rx, buf, piece);
+	if (rx->opcode == MEDGE_OP_RESPONSE)
+		return MEDGE_RX_PLACE;
+	if (c->refused || medge_seq_before(rx->op_no, c->rop_next) ||
+	    !know(c, &piece->op, rx->flags)) {
+		c->stats.drops[MEDGE_DROP_MISMATCH]++;
+		rx->state |= RX_PLACED;
+		return MEDGE_RX_DONE;
+	}
+	g = gate(c, rx);
+	if (g != GATE_OPEN) {
+		hold(c, rx, g == GATE_LOOSE);
+		return MEDGE_RX_HELD;
+	}
+	if (medge_rop(c, rx->op_no)->nak || medge_opcode_answers(rx->opcode)) {
+		skip_piece(c, rx, buf);
+		return MEDGE_RX_DONE;
+	}
+	medge_rop(c, rx->op_no)->busy++;
+	return MEDGE_RX_PLACE;
+}
+
+enum medge_rx_step medge_conn_step(struct medge_conn *c, u64 now,
+				   struct medge_rx *rx, const void *buf,
+				   u32 wire_len, struct medge_piece *piece)
+{
+	while (rx->nops) {
+		enum medge_rx_step step;
+
+		if (!(rx->state & RX_PLACED)) {
+			step = step_op(c, rx, buf, piece);
+			if (step != MEDGE_RX_DONE)
+				return step;
+		}
+		if (!--rx->nops)
+			break;
+		next_op(rx, buf, wire_len);
+	}
+	return finish(c, rx);
+}
+
+static void placed_response(struct medge_conn *c, const struct medge_op *op,
+			    enum medge_nak nak)
+{
+	const struct medge_send_op *sop = medge_sop(c, op->op_no);
+
+	/* It may have completed meanwhile, with an error. */
+	if (op->op_no - c->op_oldest >= c->op_send - c->op_oldest ||
+	    !medge_opcode_answers(sop->req.opcode))
+		return;
+	if (nak)
+		medge_conn_fail_op(c, op->op_no, MEDGE_LOCAL_PROTECTION);
+	else
+		medge_sendq_answered(c, op->op_no, op->len);
+}
+
+void medge_conn_placed(struct medge_conn *c, u64 now, struct medge_rx *rx,
+		       const struct medge_piece *piece, enum medge_nak nak)
+{
+	struct medge_recv_op *rop = medge_rop(c, rx->op_no);
+
+	rx->state |= RX_PLACED;
+	if (rx->opcode == MEDGE_OP_RESPONSE) {
+		placed_response(c, &piece->op, nak);
+		return;
+	}
+	rop->busy--;
+	if (nak && !rop->nak)
+		rop->nak = nak;
+	rop->placed += piece->op.len;
+	if (rop->placed >= rop->op.op_len)
+		rop->flags |= MEDGE_RECV_DONE;
+	/* A frame of the same op may wait for this one. */
+	c->recheck = c->recheck || c->held;
+	medge_recvq_advance(c);
+}

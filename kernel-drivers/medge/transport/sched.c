@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Which rail carries the next run: weighted shares, by bytes. */
+#include "state.h"
+
+/* Bytes a rail is charged with are scaled, so that fast rails count, too. */
+enum { CHARGE_SHIFT = 10 };
+
+bool medge_sched_usable(const struct medge_conn *c)
+{
+	u32 i;
+
+	for (i = 0; i < c->nrails; i++)
+		if (c->rails[i].weight)
+			return true;
+	return false;
+}
+
+static bool avoided(const struct medge_conn_rail *r, u64 now)
+{
+	return r->strikes >= MEDGE_RAIL_STRIKES && now < r->avoid_until;
+}
+
+/* A rail under suspicion whose time to show itself has come. */
+static bool on_trial(const struct medge_conn_rail *r, u64 now)
+{
+	return r->strikes >= MEDGE_RAIL_STRIKES && now >= r->avoid_until;
+}
+
+static void next_trial(struct medge_conn_rail *r, u64 now)
+{
+	u64 wait = (u64)MEDGE_RAIL_TRIAL_MIN << r->trials;
+
+	if (wait < MEDGE_RAIL_TRIAL_MAX)
+		r->trials++;
+	r->avoid_until = now + min_t(u64, wait, MEDGE_RAIL_TRIAL_MAX);
+}
+
+bool medge_sched_pick(struct medge_conn *c, u64 now, u32 avoid, u32 *rail,
+		      bool *trial)
+{
+	s32 best = -1, second = -1;
+	u32 i;
+
+	*trial = false;
+	for (i = 0; i < c->nrails; i++) {
+		struct medge_conn_rail *r = &c->rails[i];
+
+		if (!r->weight)
+			continue;
+		if (i == avoid || avoided(r, now)) {
+			/* better than none */
+			if (second < 0 || (u32)second == avoid)
+				second = i;
+			continue;
+		}
+		if (on_trial(r, now)) {
+			next_trial(r, now);
+			*rail = i;
+			*trial = true;
+			return true;
+		}
+		if (best < 0 || r->charged < c->rails[best].charged)
+			best = i;
+	}
+	if (best < 0)
+		best = second;
+	if (best < 0)
+		return false;
+	*rail = best;
+	return true;
+}
+
+void medge_sched_charge(struct medge_conn *c, u32 rail, u32 bytes)
+{
+	struct medge_conn_rail *r = &c->rails[rail];
+
+	r->charged += ((u64)bytes << CHARGE_SHIFT) / max_t(u32, r->weight, 1);
+}
+
+void medge_sched_up(struct medge_conn *c, u32 rail)
+{
+	struct medge_conn_rail *r = &c->rails[rail];
+	u64 most = 0;
+	u32 i;
+
+	for (i = 0; i < c->nrails; i++)
+		if (i != rail && c->rails[i].weight)
+			most = max(most, c->rails[i].charged);
+	r->charged = max(r->charged, most);
+	r->strikes = 0;
+	r->trials = 0;
+}

@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The way out: requests and responses become runs of frames, once or again. */
+#include "state.h"
+
+/* How a refused request ends (IBTA 9.7.5.2.8). */
+static const u8 nak_status[MEDGE_NAKS] = {
+	[MEDGE_NAK_INVALID_REQUEST] = MEDGE_REMOTE_INVALID_REQUEST,
+	[MEDGE_NAK_ACCESS] = MEDGE_REMOTE_ACCESS,
+	[MEDGE_NAK_OPERATION] = MEDGE_REMOTE_OPERATION,
+};
+
+u8 medge_sendq_nak_status(u8 nak)
+{
+	return nak < MEDGE_NAKS ? nak_status[nak] : MEDGE_REMOTE_OPERATION;
+}
+
+/* ---- requests: submit, complete ---- */
+
+u32 medge_conn_send_room(const struct medge_conn *c)
+{
+	if (!c->can_send || c->dead)
+		return 0;
+	return MEDGE_OP_WINDOW - (c->op_next - c->op_oldest);
+}
+
+u32 medge_conn_next_op(const struct medge_conn *c)
+{
+	return c->op_next;
+}
+
+u32 medge_conn_oldest_op(const struct medge_conn *c)
+{
+	return c->op_oldest;
+}
+
+/* How far back the last forward fence is, if the peer may not have passed it. */
+static u16 fence_dist(const struct medge_conn *c, u32 op_no)
+{
+	if (!c->any_fence || medge_seq_before(c->fence_op, c->op_oldest))
+		return 0;
+	return op_no - c->fence_op;
+}
+
+u32 medge_conn_submit(struct medge_conn *c, const struct medge_request *req)
+{
+	u32 op_no = c->op_next++;
+	struct medge_send_op *sop = medge_sop(c, op_no);
+
+	if (c->op_oldest == op_no && c->snd_una == c->snd_nxt)
+		c->fresh = true;
+	memset(sop, 0, sizeof(*sop));
+	sop->req = *req;
+	sop->fence_dist = fence_dist(c, op_no);
+	if (medge_opcode_consumes(req->opcode))
+		sop->recv_index = c->recv_index_next++;
+	if (req->flags & MEDGE_OP_FENCE_FORWARD) {
+		c->fence_op = op_no;
+		c->any_fence = true;
+	}
+	return op_no;
+}
+
+void medge_conn_fail_op(struct medge_conn *c, u32 op_no, enum medge_status status)
+{
+	if (op_no - c->op_oldest >= c->op_next - c->op_oldest)
+		return;
+	if (!medge_sop(c, op_no)->status)
+		medge_sop(c, op_no)->status = status;
+	c->any_failed = true;
+	medge_sendq_complete(c);
+}
+
+static bool op_done(struct medge_conn *c, u32 op_no)
+{
+	struct medge_send_op *sop = medge_sop(c, op_no);
+
+	if (!medge_seq_before(op_no, c->op_send))
+		return false;
+	if (medge_opcode_answers(sop->req.opcode))
+		return sop->answered;
+	return medge_seq_before(op_no, c->op_performed);
+}
+
+static enum medge_status op_status(struct medge_conn *c, u32 op_no)
+{
+	struct medge_send_op *sop = medge_sop(c, op_no);
+
+	if (sop->status)
+		return sop->status;
+	if (c->nak && c->nak_op == op_no)
+		return medge_sendq_nak_status(c->nak);
+	return MEDGE_OK;
+}
+
+void medge_sendq_complete(struct medge_conn *c)
+{
+	while (!c->dead && c->op_oldest != c->op_next) {
+		u32 op_no = c->op_oldest;
+		enum medge_status status = op_status(c, op_no);
+
+		if (status == MEDGE_OK && !op_done(c, op_no))
+			return;
+		c->op_oldest++;
+		if (medge_seq_before(c->op_send, c->op_oldest))
+			c->op_send = c->op_oldest;
+		if (status != MEDGE_OK)
+			c->dead = true;
+		c->ops->completed(c, op_no, status);
+	}
+}
+
+void medge_sendq_answered(struct medge_conn *c, u32 op_no, u32 placed)
+{
+	struct medge_send_op *sop = medge_sop(c, op_no);
+	u32 want = sop->req.opcode == MEDGE_OP_READ ? sop->req.len : 8;
+
+	sop->placed += placed;
+	if (sop->placed < want || sop->answered)
+		return;
+	sop->answered = true;
+	c->reads_out--;
+	medge_sendq_complete(c);
+}
+
+/* ---- responses ---- */
+
+bool medge_sendq_can_respond(const struct medge_conn *c)
+{
+	return c->resp_next - c->resp_oldest < MEDGE_MAX_RD_ATOMIC;
+}
+
+void medge_sendq_respond(struct medge_conn *c, const struct medge_op *op,
+			 u64 atomic)
+{
+	struct medge_response *r = medge_resp(c, c->resp_next++);
+
+	memset(r, 0, sizeof(*r));
+	r->op_no = op->op_no;
+	r->is_atomic = op->opcode != MEDGE_OP_READ;
+	r->len = r->is_atomic ? sizeof(u64) : op->op_len;
+	r->addr = op->addr;
+	r->rkey = op->rkey;
+	r->atomic = atomic;
+}
+
+bool medge_sendq_responses_done(const struct medge_conn *c)
+{
+	return c->resp_oldest == c->resp_next;
+}
+
+bool medge_sendq_response_pending(struct medge_conn *c, u32 op_no)
+{
+	u32 slot;
+
+	for (slot = c->resp_oldest; slot != c->resp_next; slot++) {
+		struct medge_response *r = medge_resp(c, slot);
+
+		if (r->op_no == op_no && r->acked < medge_frames(c, r->len))
+			return true;
+	}
+	return false;
+}
+
+void medge_sendq_response_acked(struct medge_conn *c, u32 slot)
+{
+	medge_resp(c, slot)->acked++;
+	while (c->resp_oldest != c->resp_send) {
+		struct medge_response *r = medge_resp(c, c->resp_oldest);
+
+		if (r->acked < medge_frames(c, r->len))
+			return;
+		c->resp_oldest++;
+		c->recheck = true;
+	}
+}
+
+void medge_conn_fail_response(struct medge_conn *c, u32 op_no)
+{
+	struct medge_op op = { .opcode = MEDGE_OP_READ, .op_no = op_no };
+
+	if (c->refused)
+		return;
+	/* The requester has not got its data, so nothing but this op fails. */
+	c->refused = true;
+	c->refuse_nak = MEDGE_NAK_ACCESS;
+	c->refuse_op = op_no;
+	c->ack_now = true;
+	c->ops->refused(c, &op, MEDGE_NAK_ACCESS, MEDGE_OK);
+}
+
+/* ---- frames ---- */
+
+static u32 window_room(const struct medge_conn *c)
+{
+	return MEDGE_WINDOW - (c->snd_nxt - c->snd_una);
+}
+
+/* May the request at op_send send its next frame? */
+static bool request_ready(struct medge_conn *c, u32 op_no)
+{
+	struct medge_send_op *sop = medge_sop(c, op_no);
+
+	if (op_no == c->op_next || c->dead || c->nak || sop->status)
+		return false;
+	if (sop->next_index)
+		return true;
+	if (sop->req.submit & MEDGE_SUBMIT_FENCE && c->reads_out)
+		return false;
+	return !medge_opcode_answers(sop->req.opcode) ||
+	       c->reads_out < max_t(u8, c->cfg.ord, 1);
+}
+
+static bool requests_ready(struct medge_conn *c)
+{
+	return c->can_send && !c->rnr_wait && request_ready(c, c->op_send);
+}
+
+static bool responses_ready(const struct medge_conn *c)
+{
+	return c->resp_send != c->resp_next;
+}
+
+bool medge_sendq_wants(struct medge_conn *c)
+{
+	return c->nlost || responses_ready(c) || requests_ready(c);
+}
+
+static void fill_request(struct medge_conn *c, u32 op_no, struct medge_op *op)
+{
+	const struct medge_send_op *sop = medge_sop(c, op_no);
+
+	memset(op, 0, sizeof(*op));
+	op->opcode = sop->req.opcode;
+	op->flags = sop->req.flags;
+	op->op_no = op_no;
+	op->op_len = sop->req.len;
+	op->len = medge_request_payload(&sop->req) <= c->cfg.seg_len ?
+		  medge_request_payload(&sop->req) : 0;
+	op->addr = medge_opcode_is_send(op->opcode) ? sop->recv_index :
+						      sop->req.addr;
+	op->rkey = sop->req.rkey;
+	op->imm = sop->req.imm;
+}
+
+static void fill_response(struct medge_conn *c, u32 slot, struct medge_tx *tx)
+{
+	const struct medge_response *r = medge_resp(c, slot);
+	struct medge_op *op = &tx->op;
+
+	memset(op, 0, sizeof(*op));
+	op->opcode = MEDGE_OP_RESPONSE;
+	op->op_no = r->op_no;
+	op->op_len = r->len;
+	op->addr = r->addr;
+	op->rkey = r->rkey;
+	tx->response = true;
+	tx->is_atomic = r->is_atomic;
+	tx->atomic = r->atomic;
+}
+
+/* The part of the (first) op that frames index .. index + count carry. */
+static void set_part(struct medge_conn *c, struct medge_tx *tx, u32 payload,
+		     u32 index, u32 count)
+{
+	u32 seg = c->cfg.seg_len;
+
+	tx->nframes = count;
+	tx->op.offset = payload ? index * seg : 0;
+	tx->op.len = min(payload - tx->op.offset, count * seg);
+	tx->len = MEDGE_HDR_LEN + tx->op.len;
+}
+
+static u32 run_frames(const struct medge_conn *c)
+{
+	return max_t(u32, c->cfg.run_max / c->cfg.seg_len, 1);
+}
+
+/* Record the frames of @tx as sent, now. */
+static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
+		   u32 op_no, u32 index, u8 flags)
+{
+	struct medge_conn_rail *r = &c->rails[tx->rail];
+	u32 i, keep;
+
+	for (i = 0; i < tx->nframes; i++) {
+		struct medge_sent *s = medge_sent(c, tx->psn + i);
+
+		keep = flags & MEDGE_SENT_AGAIN ? s->flags & MEDGE_SENT_ACK_REQ : 0;
+		s->time = now;
+		s->rail = tx->rail;
+		s->rail_seq = r->next_seq++;
+		s->op_no = op_no;
+		s->index = index + i;
+		s->nops = tx->nops;
+		s->flags = flags | keep;
+	}
+	medge_sched_charge(c, tx->rail, tx->len);
+	c->stats.tx_frames += tx->nframes;
+	c->stats.tx_bytes += tx->len;
+	c->last_tx = now;
+}
+
+/* Another small request that may share the frame of @tx? */
+static bool joins(struct medge_conn *c, const struct medge_tx *tx, u32 op_no)
+{
+	struct medge_send_op *sop = medge_sop(c, op_no);
+	u32 room = c->cfg.seg_len + MEDGE_HDR_LEN;
+
+	if (tx->nops == MEDGE_OPS_IN_FRAME || !request_ready(c, op_no))
+		return false;
+	return round_up(tx->len, 8) + sizeof(struct medge_op_hdr) +
+	       medge_request_payload(&sop->req) <= room;
+}
+
+static void start_request(struct medge_conn *c, u32 op_no)
+{
+	if (medge_opcode_answers(medge_sop(c, op_no)->req.opcode))
+		c->reads_out++;
+}
+
+/* Small requests that are posted already share a frame; none waits for others. */
+static void pack(struct medge_conn *c, struct medge_tx *tx)
+{
+	while (joins(c, tx, c->op_send)) {
+		struct medge_send_op *sop = medge_sop(c, c->op_send);
+
+		start_request(c, c->op_send);
+		tx->len = round_up(tx->len, 8) + sizeof(struct medge_op_hdr) +
+			  medge_request_payload(&sop->req);
+		tx->nops++;
+		sop->next_index = 1;
+		c->op_send++;
+	}
+}
+
+/* Does the last request of @tx want its ack? */
+static bool asks_ack(struct medge_conn *c, u32 last_op)
+{
+	const struct medge_send_op *sop = medge_sop(c, last_op);
+
+	if (medge_opcode_answers(sop->req.opcode))
+		return false;
+	return sop->req.submit & MEDGE_SUBMIT_SIGNALED ||
+	       !request_ready(c, last_op + 1);
+}
+
+static void tx_request(struct medge_conn *c, u64 now, bool trial,
+		       struct medge_tx *tx)
+{
+	u32 op_no = c->op_send, index, total, count, payload;
+	struct medge_send_op *sop = medge_sop(c, op_no);
+	u8 flags = 0;
+
+	fill_request(c, op_no, &tx->op);
+	payload = medge_request_payload(&sop->req);
+	total = medge_frames(c, payload);
+	index = sop->next_index;
+	count = min3(total - index, window_room(c), trial ? 1 : run_frames(c));
+	tx->nops = 1;
+	tx->psn = c->snd_nxt;
+	set_part(c, tx, payload, index, count);
+	if (!index)
+		start_request(c, op_no);
+	sop->next_index += count;
+	if (sop->next_index == total) {
+		c->op_send++;
+		if (total == 1)
+			pack(c, tx);
+		if (asks_ack(c, c->op_send - 1))
+			flags |= MEDGE_SENT_ACK_REQ;
+	}
+	c->snd_nxt += count;
+	record(c, now, tx, op_no, index, 0);
+	medge_sent(c, c->snd_nxt - 1)->flags |= flags;
+}
+
+static void tx_response(struct medge_conn *c, u64 now, bool trial,
+			struct medge_tx *tx)
+{
+	u32 slot = c->resp_send, index, total, count;
+	struct medge_response *r = medge_resp(c, slot);
+
+	fill_response(c, slot, tx);
+	total = medge_frames(c, r->len);
+	index = r->next_index;
+	count = min3(total - index, window_room(c), trial ? 1 : run_frames(c));
+	tx->nops = 1;
+	tx->psn = c->snd_nxt;
+	set_part(c, tx, r->len, index, count);
+	r->next_index += count;
+	if (r->next_index == total)
+		c->resp_send++;
+	c->snd_nxt += count;
+	record(c, now, tx, slot, index, MEDGE_SENT_RESPONSE);
+}
+
+/*
+ * A request that the peer has performed needs no frames any more: it has them
+ * all, whatever its bitmap has told us so far. Nor does any after a failure.
+ */
+static bool outdated(struct medge_conn *c, const struct medge_sent *s)
+{
+	if (s->flags & MEDGE_SENT_RESPONSE)
+		return false;
+	return c->dead || medge_seq_before(s->op_no, c->op_oldest);
+}
+
+static bool next_lost(struct medge_conn *c, u32 *psn)
+{
+	if (medge_seq_before(c->lost_hint, c->snd_una))
+		c->lost_hint = c->snd_una;
+	for (; c->nlost && c->lost_hint != c->snd_nxt; c->lost_hint++) {
+		struct medge_sent *s = medge_sent(c, c->lost_hint);
+
+		if (!(s->flags & MEDGE_SENT_LOST))
+			continue;
+		if (outdated(c, s)) {
+			s->flags &= ~MEDGE_SENT_LOST;
+			s->flags |= MEDGE_SENT_ACKED;
+			c->nlost--;
+			continue;
+		}
+		*psn = c->lost_hint;
+		return true;
+	}
+	return false;
+}
+
+/* Lost frames from @psn on that can go again as one run. */
+static u32 lost_run(struct medge_conn *c, u32 psn, u32 most)
+{
+	const struct medge_sent *first = medge_sent(c, psn);
+	u32 n = 1;
+
+	if (first->nops > 1)
+		return 1;
+	while (n < most && psn + n != c->snd_nxt) {
+		const struct medge_sent *s = medge_sent(c, psn + n);
+
+		if (!(s->flags & MEDGE_SENT_LOST) || s->nops != 1 ||
+		    s->op_no != first->op_no || s->index != first->index + n ||
+		    (s->flags ^ first->flags) & MEDGE_SENT_RESPONSE)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* Length of a frame of several ops, as pack() made it. */
+static u32 packed_len(struct medge_conn *c, u32 op_no, u32 nops)
+{
+	u32 len = MEDGE_HDR_LEN + medge_request_payload(&medge_sop(c, op_no)->req);
+
+	while (--nops) {
+		op_no++;
+		len = round_up(len, 8) + sizeof(struct medge_op_hdr) +
+		      medge_request_payload(&medge_sop(c, op_no)->req);
+	}
+	return len;
+}
+
+static void tx_again(struct medge_conn *c, u64 now, u32 psn, bool trial,
+		     struct medge_tx *tx)
+{
+	struct medge_sent *s = medge_sent(c, psn);
+	u32 op_no = s->op_no, index = s->index, payload;
+	u8 flags = MEDGE_SENT_AGAIN | (s->flags & MEDGE_SENT_RESPONSE);
+
+	tx->psn = psn;
+	tx->nops = s->nops;
+	if (s->flags & MEDGE_SENT_RESPONSE) {
+		fill_response(c, op_no, tx);
+		payload = tx->op.op_len;
+	} else {
+		fill_request(c, op_no, &tx->op);
+		payload = medge_request_payload(&medge_sop(c, op_no)->req);
+	}
+	set_part(c, tx, payload, index,
+		 lost_run(c, psn, trial ? 1 : run_frames(c)));
+	if (tx->nops > 1)
+		tx->len = packed_len(c, op_no, tx->nops);
+	c->nlost -= tx->nframes;
+	c->stats.retransmits += tx->nframes;
+	record(c, now, tx, op_no, index, flags);
+	/* The sender has gone without an answer once already. */
+	medge_sent(c, psn + tx->nframes - 1)->flags |= MEDGE_SENT_ACK_REQ;
+}
+
+static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
+{
+	u32 psn = 0, rail, avoid = MEDGE_MAX_RAILS;
+	bool lost, responses, requests, trial;
+
+	lost = next_lost(c, &psn);
+	responses = window_room(c) && responses_ready(c);
+	requests = window_room(c) && requests_ready(c);
+	if (!lost && !responses && !requests)
+		return false;
+	if (lost)
+		avoid = medge_sent(c, psn)->rail;
+	if (!medge_sched_pick(c, now, avoid, &rail, &trial))
+		return false;
+	tx->type = MEDGE_FRAME_DATA;
+	tx->rail = rail;
+	if (c->snd_una == c->snd_nxt)
+		c->progress = max(c->progress, now);
+	if (lost) {
+		tx_again(c, now, psn, trial, tx);
+	} else if (responses && (c->turn || !requests)) {
+		c->turn = false;
+		tx_response(c, now, trial, tx);
+	} else {
+		c->turn = true;
+		tx_request(c, now, trial, tx);
+	}
+	c->last_ack_req = medge_sent(c, tx->psn + tx->nframes - 1)->flags &
+			  MEDGE_SENT_ACK_REQ;
+	return true;
+}
+
+static bool tx_ack(struct medge_conn *c, u64 now, struct medge_tx *tx)
+{
+	bool trial;
+	u32 rail;
+
+	if (!medge_ack_wanted(c))
+		return false;
+	rail = c->ack_rail;
+	if (!c->rails[rail].weight ||
+	    c->rails[rail].strikes >= MEDGE_RAIL_STRIKES) {
+		if (!medge_sched_pick(c, now, MEDGE_MAX_RAILS, &rail, &trial))
+			return false;
+	}
+	tx->type = MEDGE_FRAME_ACK;
+	tx->rail = rail;
+	tx->nframes = 1;
+	tx->len = MEDGE_ACK_LEN;
+	return true;
+}
+
+bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx)
+{
+	memset(tx, 0, sizeof(*tx));
+	if (c->fresh) {
+		c->fresh = false;
+		c->progress = now;
+		c->last_tx = now;
+	}
+	return tx_data(c, now, tx) || tx_ack(c, now, tx);
+}
+
+/* ---- headers ---- */
+
+static u32 ack_header(struct medge_conn *c, struct medge_frame *f, void *buf)
+{
+	struct medge_ack ack;
+
+	f->type = MEDGE_FRAME_ACK;
+	if (c->nack_now)
+		f->flags |= MEDGE_FRAME_NACK;
+	if (c->rnr_poke)
+		f->flags |= MEDGE_FRAME_RNR_POKE;
+	if (c->poke_now || c->rnr_poke)
+		f->flags |= MEDGE_FRAME_ACK_REQ;
+	medge_ack_fill_ext(c, &ack);
+	medge_wire_encode_frame(buf, f);
+	medge_wire_encode_ack(buf + sizeof(struct medge_frame_hdr), &ack);
+	medge_ack_sent(c, true);
+	return MEDGE_ACK_LEN;
+}
+
+u32 medge_tx_header(struct medge_conn *c, const struct medge_tx *tx, void *buf)
+{
+	struct medge_frame f = { .qpn = c->cfg.dest_qpn };
+	struct medge_op op = tx->op;
+
+	medge_ack_fill(c, &f);
+	if (tx->type == MEDGE_FRAME_ACK)
+		return ack_header(c, &f, buf);
+	f.type = MEDGE_FRAME_DATA;
+	f.nops = tx->nops;
+	f.psn = tx->psn;
+	f.seg_len = tx->nops == 1 ? c->cfg.seg_len : 0;
+	if (medge_sent(c, tx->psn + tx->nframes - 1)->flags & MEDGE_SENT_ACK_REQ)
+		f.flags |= MEDGE_FRAME_ACK_REQ;
+	if (!tx->response)
+		f.fence_dist = medge_sop(c, op.op_no)->fence_dist;
+	medge_wire_encode_frame(buf, &f);
+	/* Where a response goes is the requester's own knowledge. */
+	if (tx->response) {
+		op.addr = 0;
+		op.rkey = 0;
+	}
+	medge_wire_encode_op(buf + sizeof(struct medge_frame_hdr), &op);
+	medge_ack_sent(c, false);
+	return MEDGE_HDR_LEN;
+}
+
+bool medge_tx_next_op(struct medge_conn *c, const struct medge_tx *tx,
+		      struct medge_op *op)
+{
+	u32 op_no = op->op_no + 1;
+
+	if (op_no - tx->op.op_no >= tx->nops)
+		return false;
+	fill_request(c, op_no, op);
+	return true;
+}

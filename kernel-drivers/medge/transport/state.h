@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A connection's state: private to the transport's files.
+ *
+ *   sendq.c  requests and responses > frames      loss.c   what was lost, when
+ *   recvq.c  frames > pieces > performed ops      sched.c  which rail
+ *   ack.c    what is acknowledged, both ways      conn.c   life, time
+ */
+#ifndef MEDGE_TRANSPORT_STATE_H
+#define MEDGE_TRANSPORT_STATE_H
+
+#include "conn.h"
+
+enum {
+	MEDGE_BITMAP_WORDS = MEDGE_WINDOW / 64,
+	MEDGE_OPS_IN_FRAME = 255,
+};
+
+static_assert(!(MEDGE_WINDOW & (MEDGE_WINDOW - 1)));
+static_assert(!(MEDGE_OP_WINDOW & (MEDGE_OP_WINDOW - 1)));
+static_assert(!(MEDGE_MAX_RD_ATOMIC & (MEDGE_MAX_RD_ATOMIC - 1)));
+
+enum {
+	MEDGE_USEC = 1000u,
+	MEDGE_MSEC = 1000000u,
+	/* Before a round trip has been measured. */
+	MEDGE_RTT_GUESS = MEDGE_MSEC,
+	/* A probe or timeout is never earlier: timers are no finer everywhere. */
+	MEDGE_PTO_MIN = MEDGE_MSEC,
+	MEDGE_RTO_MIN = 10 * MEDGE_MSEC,
+	MEDGE_RTO_MAX = 1000 * MEDGE_MSEC,
+	/* A rail that lost this many runs in a row without an ack is avoided. */
+	MEDGE_RAIL_STRIKES = 3,
+	MEDGE_RAIL_TRIAL_MIN = 20 * MEDGE_MSEC,
+	MEDGE_RAIL_TRIAL_MAX = 640 * MEDGE_MSEC,
+};
+
+enum medge_sent_flags {
+	MEDGE_SENT_ACKED = BIT(0),	/* received by the peer */
+	MEDGE_SENT_LOST = BIT(1),	/* waits to be sent again */
+	MEDGE_SENT_AGAIN = BIT(2),	/* was sent more than once */
+	MEDGE_SENT_RESPONSE = BIT(3),
+	MEDGE_SENT_ACK_REQ = BIT(4),
+};
+
+/**
+ * struct medge_sent - a frame in flight, slot psn % MEDGE_WINDOW
+ * @time: of its latest transmission
+ * @rail_seq: counts transmissions of this connection on that rail
+ * @op_no: its (first) request; of a response its slot number
+ * @index: of the frame in the op: its offset is index * seg_len
+ */
+struct medge_sent {
+	u64 time;
+	u32 rail_seq;
+	u32 op_no;
+	u32 index;
+	u8 rail;
+	u8 nops;
+	u8 flags;
+};
+
+/**
+ * struct medge_send_op - a request of ours, slot op_no % MEDGE_OP_WINDOW
+ * @next_index: first frame not yet sent
+ * @fence_dist: distance to the last op before it with a forward fence, or 0
+ * @recv_index: of the receive it will consume, if it does
+ * @placed: bytes of the response placed
+ * @status: not MEDGE_OK: it fails
+ */
+struct medge_send_op {
+	struct medge_request req;
+	u32 next_index;
+	u32 recv_index;
+	u32 placed;
+	u16 fence_dist;
+	u8 status;
+	bool answered;
+};
+
+enum medge_recv_op_flags {
+	MEDGE_RECV_KNOWN = BIT(0),	/* a frame of it came */
+	MEDGE_RECV_TARGET = BIT(1),	/* target resolved */
+	MEDGE_RECV_RELAXED = BIT(2),	/* all target memory is relaxed */
+	MEDGE_RECV_DONE = BIT(3),	/* all frames placed */
+	MEDGE_RECV_ACK_REQ = BIT(4),	/* ack when performed */
+};
+
+/**
+ * struct medge_recv_op - a request of the peer's, slot op_no % MEDGE_OP_WINDOW
+ * @op: as its first frame had it (offset and len are of no meaning)
+ * @placed: bytes placed; for strict ops also how far
+ * @busy: pieces being copied
+ * @nak: enum medge_nak, when its turn comes
+ * @operand, @swap: of an atomic
+ */
+struct medge_recv_op {
+	struct medge_op op;
+	u32 placed;
+	u16 busy;
+	u8 flags;
+	u8 nak;
+	u64 operand;
+	u64 swap;
+};
+
+/**
+ * struct medge_response - an answer to a READ or atomic of the peer's
+ * @next_index: first frame not yet sent
+ * @acked: frames acknowledged
+ */
+struct medge_response {
+	u32 op_no;
+	u32 len;
+	u64 addr;
+	u32 rkey;
+	u32 next_index;
+	u32 acked;
+	bool is_atomic;
+	u64 atomic;
+};
+
+/**
+ * struct medge_conn_rail - what one connection knows of a rail
+ * @weight: 0: down
+ * @next_seq: number of the next transmission on it
+ * @acked_seq: all but a few transmissions before it are judged by it
+ * @expect_seq: acknowledged next if nothing is late
+ * @charged: bytes sent on it over its weight, the static share's virtual time
+ * @srtt, @rttvar: ns, RFC 6298; 0: not measured
+ * @reorder: ns a frame may be later than its successor; grows with duplicates
+ * @strikes: losses since the last ack
+ * @avoid_until: the rail is given nothing but one trial frame until then
+ * @rx_high: highest psn received on it
+ * @rx_time: when; 0: never
+ */
+struct medge_conn_rail {
+	u32 weight;
+	u32 next_seq;
+	u32 acked_seq;
+	u32 expect_seq;
+	bool any_acked;
+	u8 strikes;
+	u8 trials;
+	u64 charged;
+	u64 srtt;
+	u64 rttvar;
+	u64 reorder;
+	u64 avoid_until;
+	u32 rx_high;
+	u64 rx_time;
+};
+
+struct medge_conn {
+	struct medge_conn_config cfg;
+	const struct medge_conn_ops *ops;
+	void *user;
+	struct medge_conn_stats stats;
+	bool can_send;
+	bool dead;			/* no more requests go out */
+	bool fresh;			/* has work after having had none */
+	u32 nrails;			/* one above the highest ever up */
+
+	/* ---- sendq: frames ---- */
+	u32 snd_una;			/* oldest frame not acknowledged */
+	u32 snd_nxt;			/* next new frame */
+	u32 nlost;			/* frames marked LOST */
+	u32 lost_hint;			/* no LOST frame before it */
+	bool turn;			/* responses and requests alternate */
+
+	/* ---- sendq: requests ---- */
+	u32 op_next;			/* next to be submitted */
+	u32 op_send;			/* next with frames to send */
+	u32 op_oldest;			/* oldest not completed */
+	u32 op_performed;		/* the peer performed all before it */
+	u32 recv_index_next;
+	u32 fence_op;			/* last submitted with a forward fence */
+	bool any_fence;
+	bool any_failed;
+	u16 reads_out;			/* READs, atomics sent, not answered */
+
+	/* ---- sendq: RNR, as requester ---- */
+	bool rnr_wait;			/* the peer has no receive */
+	bool rnr_poke;			/* time to ask again */
+	u32 rnr_op;
+	u32 rnr_count;
+	u16 rnr_seq;			/* of the last NAK seen */
+	u64 rnr_at;
+	/* The peer refused nak_op. */
+	u8 nak;
+	u32 nak_op;
+
+	/* ---- sendq: responses, slot number % MEDGE_MAX_RD_ATOMIC ---- */
+	u32 resp_oldest;		/* not all acknowledged */
+	u32 resp_send;			/* next with frames to send */
+	u32 resp_next;			/* next to be queued */
+
+	/* ---- recvq ---- */
+	u32 rcv_nxt;			/* all frames before it are settled */
+	u32 rcv_high;			/* one after the highest received */
+	u32 rcv_latest;			/* received last */
+	u64 received[MEDGE_BITMAP_WORDS];
+	u64 settled[MEDGE_BITMAP_WORDS];
+	u32 rop_next;			/* all request ops before it are performed */
+	u32 recv_msn;			/* receives consumed */
+	bool recheck;			/* a held frame may be ready */
+	bool refused;			/* class C error: receive no more */
+	bool rcv_rnr;			/* rop_next waits for a receive */
+	u8 refuse_nak;
+	u32 refuse_op;
+	u16 rnr_nak_seq;
+	u16 nheld;
+	u16 nheld_loose;		/* of them, not waiting for their turn */
+	struct medge_rx *held;		/* in psn order */
+	struct medge_rx *held_last;
+
+	/* ---- ack ---- */
+	bool ack_now;
+	bool nack_now;
+	bool poke_now;			/* ask the peer for its state */
+	u16 ack_pending;		/* frames received since the last ack sent */
+	u64 ack_at;			/* deadline of a delayed ack */
+	u8 ack_rail;			/* where frames come from */
+	u32 nacked;			/* the hole that was nacked last */
+	bool any_nacked;
+	u32 peer_dups;			/* as its last ack said */
+
+	/* ---- loss ---- */
+	u64 progress;			/* last time that anything was acked */
+	u64 loss_at;			/* next look for losses */
+	u64 last_tx;			/* of data */
+	bool last_ack_req;
+	u8 backoff;			/* timeouts in a row */
+	bool probed;			/* the tail was, since the last ack */
+	u64 acked_time;			/* latest transmission time acked */
+	bool gap;			/* a rail was acked out of its order */
+
+	struct medge_sent sent[MEDGE_WINDOW];
+	struct medge_send_op sops[MEDGE_OP_WINDOW];
+	struct medge_recv_op rops[MEDGE_OP_WINDOW];
+	struct medge_response resps[MEDGE_MAX_RD_ATOMIC];
+	struct medge_conn_rail rails[MEDGE_MAX_RAILS];
+};
+
+static inline struct medge_sent *medge_sent(struct medge_conn *c, u32 psn)
+{
+	return &c->sent[psn % MEDGE_WINDOW];
+}
+
+static inline struct medge_send_op *medge_sop(struct medge_conn *c, u32 op_no)
+{
+	return &c->sops[op_no % MEDGE_OP_WINDOW];
+}
+
+static inline struct medge_recv_op *medge_rop(struct medge_conn *c, u32 op_no)
+{
+	return &c->rops[op_no % MEDGE_OP_WINDOW];
+}
+
+static inline struct medge_response *medge_resp(struct medge_conn *c, u32 slot)
+{
+	return &c->resps[slot % MEDGE_MAX_RD_ATOMIC];
+}
+
+static inline bool medge_opcode_answers(u8 opcode)
+{
+	return opcode == MEDGE_OP_READ || opcode == MEDGE_OP_CMP_SWAP ||
+	       opcode == MEDGE_OP_FETCH_ADD;
+}
+
+static inline bool medge_opcode_consumes(u8 opcode)
+{
+	return opcode == MEDGE_OP_SEND || opcode == MEDGE_OP_SEND_IMM ||
+	       opcode == MEDGE_OP_WRITE_IMM;
+}
+
+static inline bool medge_opcode_is_send(u8 opcode)
+{
+	return opcode == MEDGE_OP_SEND || opcode == MEDGE_OP_SEND_IMM;
+}
+
+/* Bytes of payload that go out with a request. */
+static inline u32 medge_request_payload(const struct medge_request *req)
+{
+	return req->opcode == MEDGE_OP_READ ? 0 : req->len;
+}
+
+/* Frames that @len bytes make; an op of no bytes takes one. */
+static inline u32 medge_frames(const struct medge_conn *c, u32 len)
+{
+	return len ? DIV_ROUND_UP(len, c->cfg.seg_len) : 1;
+}
+
+/* ---- sendq.c ---- */
+u8 medge_sendq_nak_status(u8 nak);
+/* Complete own requests, in order, as far as they are done. */
+void medge_sendq_complete(struct medge_conn *c);
+/* @placed more bytes of the response to request @op_no are in place. */
+void medge_sendq_answered(struct medge_conn *c, u32 op_no, u32 placed);
+/* Queue an answer; there is room. */
+void medge_sendq_respond(struct medge_conn *c, const struct medge_op *op,
+			 u64 atomic);
+bool medge_sendq_can_respond(const struct medge_conn *c);
+/* All responses have been acknowledged (so their memory is read for good). */
+bool medge_sendq_responses_done(const struct medge_conn *c);
+bool medge_sendq_response_pending(struct medge_conn *c, u32 op_no);
+/* A response's frame was acknowledged. */
+void medge_sendq_response_acked(struct medge_conn *c, u32 slot);
+/* There are frames that could be sent, had they a rail. */
+bool medge_sendq_wants(struct medge_conn *c);
+
+/* ---- recvq.c ---- */
+static inline bool medge_bit(const u64 *map, u32 psn)
+{
+	return map[psn % MEDGE_WINDOW / 64] >> psn % 64 & 1;
+}
+
+static inline void medge_bit_set(u64 *map, u32 psn)
+{
+	map[psn % MEDGE_WINDOW / 64] |= 1ULL << psn % 64;
+}
+
+static inline void medge_bit_clear(u64 *map, u32 psn)
+{
+	map[psn % MEDGE_WINDOW / 64] &= ~(1ULL << psn % 64);
+}
+
+/* Perform what can be performed, in op order. */
+void medge_recvq_advance(struct medge_conn *c);
+/* The peer's RNR timer ran out: look again, and say so again. */
+void medge_recvq_poked(struct medge_conn *c);
+
+/* ---- ack.c ---- */
+/* A frame's acknowledgement of our frames and ops; @ack may be NULL. */
+enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
+				  const struct medge_frame *f,
+				  const struct medge_ack *ack);
+/* Frames were accepted on @rail, up to @high; is an acknowledgement due? */
+void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
+			u32 count, u8 flags);
+/* Fill in the acknowledgement that every frame carries. */
+void medge_ack_fill(struct medge_conn *c, struct medge_frame *f);
+void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack);
+/* What we said we received is on its way. */
+void medge_ack_sent(struct medge_conn *c, bool explicit_ack);
+/* An explicit ack must go out. */
+bool medge_ack_wanted(const struct medge_conn *c);
+
+/* ---- loss.c ---- */
+void medge_loss_acked(struct medge_conn *c, u64 now, struct medge_sent *s);
+void medge_loss_mark(struct medge_conn *c, u32 psn);
+/* Something was acknowledged: does that say that something else was lost? */
+void medge_loss_news(struct medge_conn *c, u64 now);
+/* Judge the frames in flight; sets loss_at. */
+void medge_loss_detect(struct medge_conn *c, u64 now);
+void medge_loss_rail_down(struct medge_conn *c, u32 rail);
+void medge_loss_timeout(struct medge_conn *c, u64 now);
+/* Deadline of the tail probe or the timeout; MEDGE_NEVER if none is due. */
+u64 medge_loss_deadline(struct medge_conn *c);
+/* We gave up: no acknowledgement for as long as verbs allow. */
+bool medge_loss_hopeless(const struct medge_conn *c, u64 now);
+void medge_loss_spurious(struct medge_conn *c, u32 dups);
+
+/* ---- sched.c ---- */
+/* The rail for the next run; avoid: one it should not be (MEDGE_MAX_RAILS: any). False: all are down. */
+bool medge_sched_pick(struct medge_conn *c, u64 now, u32 avoid, u32 *rail,
+		      bool *trial);
+void medge_sched_charge(struct medge_conn *c, u32 rail, u32 bytes);
+/* A rail came up: it does not catch up on what it missed. */
+void medge_sched_up(struct medge_conn *c, u32 rail);
+bool medge_sched_usable(const struct medge_conn *c);
+
+#endif /* MEDGE_TRANSPORT_STATE_H */

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The wire format: encode, decode, cut. Decoding is total. */
+#include "wire.h"
+
+static const char *const drop_names[MEDGE_DROPS] = {
+	[MEDGE_DROP_NONE] = "none",
+	[MEDGE_DROP_RUNT] = "runt",
+	[MEDGE_DROP_VERSION] = "version",
+	[MEDGE_DROP_TYPE] = "type",
+	[MEDGE_DROP_FLAGS] = "flags",
+	[MEDGE_DROP_OPCODE] = "opcode",
+	[MEDGE_DROP_LENGTH] = "length",
+	[MEDGE_DROP_OFFSET] = "offset",
+	[MEDGE_DROP_WINDOW] = "window",
+	[MEDGE_DROP_MISMATCH] = "mismatch",
+	[MEDGE_DROP_ACK] = "ack",
+	[MEDGE_DROP_HOLD] = "hold",
+	[MEDGE_DROP_STATE] = "state",
+};
+
+static const char *const opcode_names[MEDGE_OPCODES] = {
+	[MEDGE_OP_WRITE] = "write",
+	[MEDGE_OP_WRITE_IMM] = "write_imm",
+	[MEDGE_OP_SEND] = "send",
+	[MEDGE_OP_SEND_IMM] = "send_imm",
+	[MEDGE_OP_READ] = "read",
+	[MEDGE_OP_CMP_SWAP] = "cmp_swap",
+	[MEDGE_OP_FETCH_ADD] = "fetch_add",
+	[MEDGE_OP_RESPONSE] = "response",
+};
+
+const char *medge_drop_name(enum medge_drop drop)
+{
+	return (u32)drop < MEDGE_DROPS ? drop_names[drop] : "?";
+}
+
+const char *medge_opcode_name(u8 opcode)
+{
+	return opcode < MEDGE_OPCODES ? opcode_names[opcode] : "?";
+}
+
+/* Bytes of payload that an op of this opcode carries, all frames together. */
+static u32 op_payload(const struct medge_op *op)
+{
+	return op->opcode == MEDGE_OP_READ ? 0 : op->op_len;
+}
+
+static bool op_is_atomic(u8 opcode)
+{
+	return opcode == MEDGE_OP_CMP_SWAP || opcode == MEDGE_OP_FETCH_ADD;
+}
+
+u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len)
+{
+	const struct medge_frame_hdr *fh = buf;
+	const struct medge_op_hdr *oh = buf + sizeof(*fh);
+
+	if ((fh->ver_type & 15) == MEDGE_FRAME_ACK)
+		return MEDGE_ACK_LEN;
+	if (be32_to_cpu(fh->nops_qpn) >> 24 > 1)
+		return wire_len;
+	if (buf_len > sizeof(*fh) && op_is_atomic(oh->opcode))
+		return MEDGE_HDR_LEN + MEDGE_ATOMIC_LEN;
+	return MEDGE_HDR_LEN;
+}
+
+void medge_wire_decode_op(const void *buf, u32 data_off, struct medge_op *op)
+{
+	struct medge_op_hdr oh;
+
+	memcpy(&oh, buf + data_off - sizeof(oh), sizeof(oh));
+	op->opcode = oh.opcode;
+	op->flags = oh.flags;
+	op->len = be16_to_cpu(oh.len);
+	op->op_no = be32_to_cpu(oh.op_no);
+	op->op_len = be32_to_cpu(oh.op_len);
+	op->offset = be32_to_cpu(oh.offset);
+	op->addr = be64_to_cpu(oh.addr);
+	op->rkey = be32_to_cpu(oh.rkey);
+	op->imm = oh.imm;
+	op->data_off = data_off;
+}
+
+/* What is checked of each op, alone in its frame or not. */
+static enum medge_drop check_op(const struct medge_op *op, u32 wire_len)
+{
+	u32 payload = op_payload(op);
+
+	if (op->opcode >= MEDGE_OPCODES)
+		return MEDGE_DROP_OPCODE;
+	if (op->flags & ~MEDGE_OP_FLAGS)
+		return MEDGE_DROP_FLAGS;
+	if (op->op_len > MEDGE_MSG_MAX || op->len > wire_len - op->data_off)
+		return MEDGE_DROP_LENGTH;
+	if (op_is_atomic(op->opcode) && op->op_len != MEDGE_ATOMIC_LEN)
+		return MEDGE_DROP_LENGTH;
+	if (op->offset > payload || op->len > payload - op->offset)
+		return MEDGE_DROP_OFFSET;
+	return MEDGE_DROP_NONE;
+}
+
+/* An op alone in its frame: whole segments, but for the op's last. */
+static enum medge_drop check_run(struct medge_frame *f)
+{
+	const struct medge_op *op = &f->op;
+	u32 end = op->offset + op->len;
+
+	f->nframes = 1;
+	if (!op_payload(op))
+		return MEDGE_DROP_NONE;
+	if (!op->len || !f->seg_len)
+		return MEDGE_DROP_LENGTH;
+	if (op->offset % f->seg_len)
+		return MEDGE_DROP_OFFSET;
+	if (end != op->op_len && op->len % f->seg_len)
+		return MEDGE_DROP_LENGTH;
+	if (DIV_ROUND_UP(op->len, f->seg_len) > MEDGE_WINDOW)
+		return MEDGE_DROP_LENGTH;
+	f->nframes = DIV_ROUND_UP(op->len, f->seg_len);
+	return MEDGE_DROP_NONE;
+}
+
+/* Several ops in one frame: whole requests with consecutive numbers. */
+static enum medge_drop check_ops(const void *buf, u32 wire_len,
+				 struct medge_frame *f)
+{
+	struct medge_op op = f->op;
+	u32 i;
+
+	f->nframes = 1;
+	if (f->seg_len)
+		return MEDGE_DROP_LENGTH;
+	for (i = 0; i < f->nops; i++) {
+		enum medge_drop drop = MEDGE_DROP_NONE;
+
+		if (i) {
+			if (!medge_wire_next_op(buf, wire_len, &op))
+				return MEDGE_DROP_RUNT;
+			drop = check_op(&op, wire_len);
+		}
+		if (drop)
+			return drop;
+		if (op.opcode == MEDGE_OP_RESPONSE)
+			return MEDGE_DROP_OPCODE;
+		if (op.op_no != f->op.op_no + i)
+			return MEDGE_DROP_MISMATCH;
+		if (op.offset || op.len != op_payload(&op))
+			return MEDGE_DROP_LENGTH;
+	}
+	return MEDGE_DROP_NONE;
+}
+
+static enum medge_drop decode_data(const void *buf, u32 buf_len, u32 wire_len,
+				   struct medge_frame *f)
+{
+	enum medge_drop drop;
+
+	if (buf_len < MEDGE_HDR_LEN || wire_len < MEDGE_HDR_LEN)
+		return MEDGE_DROP_RUNT;
+	if (!f->nops)
+		return MEDGE_DROP_LENGTH;
+	if (f->flags & ~MEDGE_FRAME_ACK_REQ)
+		return MEDGE_DROP_FLAGS;
+	medge_wire_decode_op(buf, MEDGE_HDR_LEN, &f->op);
+	drop = check_op(&f->op, wire_len);
+	if (drop)
+		return drop;
+	if (buf_len < medge_wire_linear(buf, buf_len, wire_len))
+		return MEDGE_DROP_RUNT;
+	return f->nops == 1 ? check_run(f) : check_ops(buf, wire_len, f);
+}
+
+enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
+				  struct medge_frame *f)
+{
+	struct medge_frame_hdr fh;
+
+	memset(f, 0, sizeof(*f));
+	if (buf_len > wire_len)
+		buf_len = wire_len;
+	if (buf_len < sizeof(fh))
+		return MEDGE_DROP_RUNT;
+	memcpy(&fh, buf, sizeof(fh));
+	if (fh.ver_type >> 4 != MEDGE_WIRE_VERSION)
+		return MEDGE_DROP_VERSION;
+	f->type = fh.ver_type & 15;
+	f->flags = fh.flags;
+	f->seg_len = be16_to_cpu(fh.seg_len);
+	f->nops = be32_to_cpu(fh.nops_qpn) >> 24;
+	f->qpn = be32_to_cpu(fh.nops_qpn) & 0xffffff;
+	f->psn = be32_to_cpu(fh.psn);
+	f->ack_psn = be32_to_cpu(fh.ack_psn);
+	f->ack_op = be32_to_cpu(fh.ack_op);
+	f->sack_base = be16_to_cpu(fh.sack_base);
+	f->fence_dist = be16_to_cpu(fh.fence_dist);
+	f->sack = be64_to_cpu(fh.sack);
+
+	if (f->flags & ~MEDGE_FRAME_FLAGS)
+		return MEDGE_DROP_FLAGS;
+	if (f->sack_base > MEDGE_WINDOW || f->fence_dist > MEDGE_OP_WINDOW)
+		return MEDGE_DROP_WINDOW;
+	switch (f->type) {
+	case MEDGE_FRAME_DATA:
+		return decode_data(buf, buf_len, wire_len, f);
+	case MEDGE_FRAME_ACK:
+		return buf_len < MEDGE_ACK_LEN ? MEDGE_DROP_RUNT : MEDGE_DROP_NONE;
+	default:
+		return MEDGE_DROP_TYPE;
+	}
+}
+
+bool medge_wire_next_op(const void *buf, u32 wire_len, struct medge_op *op)
+{
+	u32 next = round_up(op->data_off + op->len, 8);
+
+	if (wire_len < sizeof(struct medge_op_hdr) ||
+	    next > wire_len - sizeof(struct medge_op_hdr))
+		return false;
+	medge_wire_decode_op(buf, next + sizeof(struct medge_op_hdr), op);
+	return true;
+}
+
+void medge_wire_decode_ack(const void *buf, struct medge_ack *ack)
+{
+	struct medge_ack_hdr ah;
+	u32 i;
+
+	memcpy(&ah, buf + sizeof(struct medge_frame_hdr), sizeof(ah));
+	ack->nak = ah.nak;
+	ack->rnr_timer = ah.rnr_timer & 31;
+	ack->nak_seq = be16_to_cpu(ah.nak_seq);
+	ack->nak_op = be32_to_cpu(ah.nak_op);
+	ack->dups = be32_to_cpu(ah.dups);
+	for (i = 0; i < MEDGE_ACK_WORDS; i++)
+		ack->bitmap[i] = be64_to_cpu(ah.bitmap[i]);
+}
+
+void medge_wire_encode_frame(void *buf, const struct medge_frame *f)
+{
+	struct medge_frame_hdr fh = {
+		.ver_type = MEDGE_WIRE_VERSION << 4 | f->type,
+		.flags = f->flags,
+		.seg_len = cpu_to_be16(f->seg_len),
+		.nops_qpn = cpu_to_be32((u32)f->nops << 24 | f->qpn),
+		.psn = cpu_to_be32(f->psn),
+		.ack_psn = cpu_to_be32(f->ack_psn),
+		.ack_op = cpu_to_be32(f->ack_op),
+		.sack_base = cpu_to_be16(f->sack_base),
+		.fence_dist = cpu_to_be16(f->fence_dist),
+		.sack = cpu_to_be64(f->sack),
+	};
+
+	memcpy(buf, &fh, sizeof(fh));
+}
+
+void medge_wire_encode_op(void *buf, const struct medge_op *op)
+{
+	struct medge_op_hdr oh = {
+		.opcode = op->opcode,
+		.flags = op->flags,
+		.len = cpu_to_be16(op->len),
+		.op_no = cpu_to_be32(op->op_no),
+		.op_len = cpu_to_be32(op->op_len),
+		.offset = cpu_to_be32(op->offset),
+		.addr = cpu_to_be64(op->addr),
+		.rkey = cpu_to_be32(op->rkey),
+		.imm = op->imm,
+	};
+
+	memcpy(buf, &oh, sizeof(oh));
+}
+
+void medge_wire_encode_ack(void *buf, const struct medge_ack *ack)
+{
+	struct medge_ack_hdr ah = {
+		.nak = ack->nak,
+		.rnr_timer = ack->rnr_timer,
+		.nak_seq = cpu_to_be16(ack->nak_seq),
+		.nak_op = cpu_to_be32(ack->nak_op),
+		.dups = cpu_to_be32(ack->dups),
+	};
+	u32 i;
+
+	for (i = 0; i < MEDGE_ACK_WORDS; i++)
+		ah.bitmap[i] = cpu_to_be64(ack->bitmap[i]);
+	memcpy(buf, &ah, sizeof(ah));
+}
+
+void medge_wire_cut(void *hdr, u32 index, u32 count)
+{
+	struct medge_frame_hdr *fh = hdr;
+	struct medge_op_hdr *oh = hdr + sizeof(*fh);
+	u32 seg = be16_to_cpu(fh->seg_len);
+	u32 skip = index * seg;
+
+	if (index + 1 < count) {
+		fh->flags &= ~MEDGE_FRAME_ACK_REQ;
+		oh->len = cpu_to_be16(seg);
+	} else {
+		oh->len = cpu_to_be16(be16_to_cpu(oh->len) - skip);
+	}
+	fh->psn = cpu_to_be32(be32_to_cpu(fh->psn) + index);
+	oh->offset = cpu_to_be32(be32_to_cpu(oh->offset) + skip);
+}

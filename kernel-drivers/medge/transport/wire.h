@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The wire format: what stands behind the Ethernet header of a medge frame.
+ *
+ *   data frame    medge_frame_hdr, then nops times { medge_op_hdr, payload },
+ *                 each op but the first starting at a multiple of 8 bytes
+ *   ack frame     medge_frame_hdr, medge_ack_hdr
+ *
+ * All fields are big endian. A frame is self-describing: it alone says where
+ * its bytes go. A frame of one op may be one of a *run*: consecutive frames of
+ * that op, sent as one superframe with the first frame's header in front and
+ * seg_len payload bytes a frame. Where the superframe has to be cut, each frame
+ * gets the header that medge_wire_cut() writes; where it is not, the receiver
+ * sees payload longer than seg_len and knows how many frames it holds.
+ */
+#ifndef MEDGE_TRANSPORT_WIRE_H
+#define MEDGE_TRANSPORT_WIRE_H
+
+#include "env.h"
+
+enum {
+	MEDGE_WIRE_VERSION = 1,
+	/* IEEE 802 local experimental EtherType 2 */
+	MEDGE_ETHERTYPE = 0x88b6,
+	MEDGE_MAX_RAILS = 64,
+	/* Frames in flight of one connection, one direction (MultiEdge 2.1.2). */
+	MEDGE_WINDOW = 512,
+	/* Request ops in flight of one connection, one direction. */
+	MEDGE_OP_WINDOW = 512,
+	/* Requests that answer with data (READ, atomics) in flight, at most. */
+	MEDGE_MAX_RD_ATOMIC = 128,
+	/* Payload of a run, headers included, fits the 16 bits of a length. */
+	MEDGE_RUN_MAX = 65535 - 14 - 64,
+	MEDGE_MSG_MAX = 1u << 31,
+};
+
+enum medge_frame_type {
+	MEDGE_FRAME_DATA,
+	MEDGE_FRAME_ACK,
+	MEDGE_FRAME_TYPES,
+};
+
+enum medge_frame_flags {
+	/* Acknowledge as soon as this frame and what it completes is performed. */
+	MEDGE_FRAME_ACK_REQ = BIT(0),
+	/* Ack frame: bits missing in the bitmap are negatively acknowledged. */
+	MEDGE_FRAME_NACK = BIT(1),
+	/* Ack frame: the sender's RNR timer ran out, look for a receive again. */
+	MEDGE_FRAME_RNR_POKE = BIT(2),
+	MEDGE_FRAME_FLAGS = BIT(3) - 1,
+};
+
+/**
+ * struct medge_frame_hdr - in front of every frame
+ * @ver_type: version in the high, enum medge_frame_type in the low 4 bits
+ * @flags: enum medge_frame_flags
+ * @seg_len: payload bytes of each frame of the op but its last; 0 if nops > 1
+ * @nops_qpn: ops in this frame (8 bits), destination QPN (24 bits)
+ * @psn: number of this frame in its connection's stream; unused in an ack
+ * @ack_psn: cumulative ack: all frames before it are placed
+ * @ack_op: all request ops before it are performed
+ * @sack_base: what bit 0 of @sack stands for, counted from @ack_psn
+ * @fence_dist: the first op is not performed before op_no - fence_dist is
+ *              (an op with a forward fence); 0: no such op
+ * @sack: bit i: frame ack_psn + sack_base + i has been received
+ */
+struct medge_frame_hdr {
+	u8 ver_type;
+	u8 flags;
+	__be16 seg_len;
+	__be32 nops_qpn;
+	__be32 psn;
+	__be32 ack_psn;
+	__be32 ack_op;
+	__be16 sack_base;
+	__be16 fence_dist;
+	__be64 sack;
+};
+static_assert(sizeof(struct medge_frame_hdr) == 32);
+
+enum medge_opcode {
+	MEDGE_OP_WRITE,
+	MEDGE_OP_WRITE_IMM,
+	MEDGE_OP_SEND,
+	MEDGE_OP_SEND_IMM,
+	MEDGE_OP_READ,
+	MEDGE_OP_CMP_SWAP,
+	MEDGE_OP_FETCH_ADD,
+	/* The reverse stream's answer to READ and the atomics. */
+	MEDGE_OP_RESPONSE,
+	MEDGE_OPCODES,
+};
+
+enum medge_op_flags {
+	MEDGE_OP_STRICT = BIT(0),
+	MEDGE_OP_FENCE_BACKWARD = BIT(1),
+	MEDGE_OP_FENCE_FORWARD = BIT(2),
+	MEDGE_OP_SOLICITED = BIT(3),
+	MEDGE_OP_FLAGS = BIT(4) - 1,
+};
+
+/**
+ * struct medge_op_hdr - in front of each op's payload
+ * @opcode: enum medge_opcode
+ * @flags: enum medge_op_flags
+ * @len: payload bytes of this op in this frame (or in this uncut superframe)
+ * @op_no: number of the request in its direction; of a RESPONSE, the number of
+ *         the request it answers, in the opposite direction
+ * @op_len: bytes of the whole op
+ * @offset: of this frame's payload in the op
+ * @addr: WRITE, READ, atomics: remote address of the op's first byte.
+ *        SEND: receive index, which counts the ops of this direction that
+ *        consume a receive WQE (WRITE_IMM's is implied: they do so in op order)
+ * @rkey: WRITE, READ, atomics: remote key
+ * @imm: *_IMM: immediate data
+ *
+ * Atomics carry 16 bytes of payload: compare (or add) operand, swap operand.
+ */
+struct medge_op_hdr {
+	u8 opcode;
+	u8 flags;
+	__be16 len;
+	__be32 op_no;
+	__be32 op_len;
+	__be32 offset;
+	__be64 addr;
+	__be32 rkey;
+	__be32 imm;
+};
+static_assert(sizeof(struct medge_op_hdr) == 32);
+
+enum {
+	MEDGE_HDR_LEN = sizeof(struct medge_frame_hdr) + sizeof(struct medge_op_hdr),
+	MEDGE_ACK_WORDS = MEDGE_WINDOW / 64,
+	MEDGE_ATOMIC_LEN = 16,
+};
+static_assert(MEDGE_HDR_LEN <= 64);
+
+/* Why a request was refused: struct medge_ack_hdr.nak (IBTA 9.7.5.2.8). */
+enum medge_nak {
+	MEDGE_NAK_NONE,
+	MEDGE_NAK_RNR,			/* no receive posted for nak_op */
+	MEDGE_NAK_INVALID_REQUEST,
+	MEDGE_NAK_ACCESS,
+	MEDGE_NAK_OPERATION,		/* remote operational error */
+	MEDGE_NAKS,
+};
+
+/**
+ * struct medge_ack_hdr - the rest of an explicit acknowledgement
+ * @nak: enum medge_nak; what happened to @nak_op, all before it are performed
+ * @rnr_timer: RNR NAK timer code (IBTA table 45)
+ * @nak_seq: tells a repeated RNR NAK from a new one
+ * @nak_op: op refused
+ * @dups: frames received twice so far, modulo 2^32
+ * @bitmap: bit i of word w: frame ack_psn + 64 w + i has been received
+ */
+struct medge_ack_hdr {
+	u8 nak;
+	u8 rnr_timer;
+	__be16 nak_seq;
+	__be32 nak_op;
+	__be32 dups;
+	__be32 reserved;
+	__be64 bitmap[MEDGE_ACK_WORDS];
+};
+static_assert(sizeof(struct medge_ack_hdr) == 80);
+
+enum { MEDGE_ACK_LEN = sizeof(struct medge_frame_hdr) + sizeof(struct medge_ack_hdr) };
+
+/* Why bytes are not a frame. Counted by name; keep medge_drop_name() in step. */
+enum medge_drop {
+	MEDGE_DROP_NONE,
+	MEDGE_DROP_RUNT,
+	MEDGE_DROP_VERSION,
+	MEDGE_DROP_TYPE,
+	MEDGE_DROP_FLAGS,
+	MEDGE_DROP_OPCODE,
+	MEDGE_DROP_LENGTH,		/* lengths that contradict each other */
+	MEDGE_DROP_OFFSET,
+	MEDGE_DROP_WINDOW,		/* frame or op outside the window */
+	MEDGE_DROP_MISMATCH,		/* frames of one op contradict each other */
+	MEDGE_DROP_ACK,			/* acknowledges what was never sent */
+	MEDGE_DROP_HOLD,		/* more held frames than a window */
+	MEDGE_DROP_STATE,		/* connection is not in a state to receive */
+	MEDGE_DROPS,
+};
+
+/* An op of a frame, decoded. */
+struct medge_op {
+	u8 opcode;
+	u8 flags;
+	u16 len;		/* payload in this frame or superframe */
+	u32 op_no;
+	u32 op_len;
+	u32 offset;
+	u64 addr;
+	u32 rkey;
+	__be32 imm;
+	u32 data_off;		/* of the payload, from the frame header */
+};
+
+/* A frame, decoded. */
+struct medge_frame {
+	u8 type;
+	u8 flags;
+	u8 nops;
+	u16 seg_len;
+	u16 nframes;		/* 1 unless it is an uncut superframe */
+	u32 qpn;
+	u32 psn;
+	u32 ack_psn;
+	u32 ack_op;
+	u16 sack_base;
+	u16 fence_dist;
+	u64 sack;
+	struct medge_op op;	/* the first; medge_wire_next_op() has the others */
+};
+
+/* An explicit acknowledgement's second header, decoded. */
+struct medge_ack {
+	u8 nak;
+	u8 rnr_timer;
+	u16 nak_seq;
+	u32 nak_op;
+	u32 dups;
+	u64 bitmap[MEDGE_ACK_WORDS];
+};
+
+/**
+ * medge_wire_linear() - how much of a frame decoding needs in one piece
+ * @buf: the frame's first bytes, behind the Ethernet header
+ * @buf_len: how many of them there are, at least sizeof(struct medge_frame_hdr)
+ * @wire_len: length of the frame (Ethernet padding may be included)
+ *
+ * The whole frame if it carries several ops, the operands too of an atomic,
+ * otherwise the headers. The result may exceed @wire_len: then it is a runt.
+ */
+u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len);
+
+/**
+ * medge_wire_decode() - decode a frame's header, and its op headers
+ * @buf: the frame behind the Ethernet header, linear for medge_wire_linear()
+ * @buf_len: linear bytes
+ * @wire_len: length of the whole frame
+ * @f: the result; for a data frame, all of its op headers have been checked
+ *
+ * Total: any bytes give a frame or a reason.
+ * Return: MEDGE_DROP_NONE or why it is not a frame.
+ */
+enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
+				  struct medge_frame *f);
+
+/* Decode the op header that ends at @data_off of a frame; checks nothing. */
+void medge_wire_decode_op(const void *buf, u32 data_off, struct medge_op *op);
+
+/* The op behind @op in the same (decoded, unchanged) frame; false: none. */
+bool medge_wire_next_op(const void *buf, u32 wire_len, struct medge_op *op);
+
+/* Decode the second header of a frame of type ACK that decoded well. */
+void medge_wire_decode_ack(const void *buf, struct medge_ack *ack);
+
+void medge_wire_encode_frame(void *buf, const struct medge_frame *f);
+void medge_wire_encode_op(void *buf, const struct medge_op *op);
+void medge_wire_encode_ack(void *buf, const struct medge_ack *ack);
+
+/**
+ * medge_wire_cut() - turn a run's header into that of one of its frames
+ * @hdr: MEDGE_HDR_LEN bytes, a copy of the run's header, rewritten in place
+ * @index: which frame of the run, from 0
+ * @count: frames in the run
+ */
+void medge_wire_cut(void *hdr, u32 index, u32 count);
+
+const char *medge_drop_name(enum medge_drop drop);
+const char *medge_opcode_name(u8 opcode);
+
+#endif /* MEDGE_TRANSPORT_WIRE_H */

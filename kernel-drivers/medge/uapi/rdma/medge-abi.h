@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR BSD-2-Clause) */
+/*
+ * What medge.ko and libmedge agree on: the rings they share and the private
+ * parts of the uverbs commands.
+ *
+ * Trust: everything a user process can write (ring indices, WQEs, the CQ's
+ * consumer index) is hostile to the kernel. The kernel reads an index once,
+ * masks it, copies a WQE once and checks the copy.
+ */
+#ifndef MEDGE_ABI_USER_H
+#define MEDGE_ABI_USER_H
+
+#include <linux/types.h>
+
+#define MEDGE_ABI_VERSION 1
+
+/* What the device says it is: sysfs node_desc, by which the provider knows it. */
+#define MEDGE_NODE_DESC "medge"
+
+/*
+ * A ring: this header, then nentries (a power of two) entries of 1 << shift
+ * bytes, MEDGE_RING_ENTRIES bytes from the start of its mapping. Indices run
+ * freely and are masked on use. A producer stores the entry, then @prod with
+ * release; a consumer loads @prod with acquire, then the entry, and gives the
+ * entry back by storing @cons with release.
+ *
+ *             prod written by   cons written by
+ *   SQ, RQ    user              kernel: all WQEs before it have completed
+ *   CQ        kernel            user
+ *
+ * @need_doorbell (SQ, RQ; written by the kernel): nonzero when the kernel will
+ * not look at the ring until it is told. The user, after storing @prod and a
+ * full barrier, reads it, and issues a doorbell (a POST_SEND or POST_RECV
+ * command of no work requests) if it is nonzero. The kernel stores it, and
+ * after a full barrier reads @prod once more before it goes idle.
+ */
+struct medge_ring_hdr {
+	__u32 prod;
+	__u8 pad0[60];
+	__u32 cons;
+	__u32 need_doorbell;
+	__u8 pad1[56];
+};
+
+#define MEDGE_RING_ENTRIES 128
+
+/* Operations a send WQE can ask for. */
+enum medge_wqe_opcode {
+	MEDGE_WQE_WRITE,
+	MEDGE_WQE_WRITE_IMM,
+	MEDGE_WQE_SEND,
+	MEDGE_WQE_SEND_IMM,
+	MEDGE_WQE_READ,
+	MEDGE_WQE_CMP_SWAP,
+	MEDGE_WQE_FETCH_ADD,
+	MEDGE_WQE_OPCODES,
+};
+
+enum medge_wqe_flags {
+	MEDGE_WQE_SIGNALED = 1 << 0,
+	MEDGE_WQE_SOLICITED = 1 << 1,
+	MEDGE_WQE_INLINE = 1 << 2,	/* inline_len bytes follow, no SGEs */
+	MEDGE_WQE_FENCE = 1 << 3,	/* IBV_SEND_FENCE */
+	MEDGE_WQE_FENCE_BACKWARD = 1 << 4,
+	MEDGE_WQE_FENCE_FORWARD = 1 << 5,
+};
+
+struct medge_sge {
+	__aligned_u64 addr;
+	__u32 length;
+	__u32 lkey;
+};
+
+/* A send WQE: 64 bytes, then num_sge medge_sge or inline_len bytes of data. */
+struct medge_send_wqe {
+	__aligned_u64 wr_id;
+	__u8 opcode;			/* enum medge_wqe_opcode */
+	__u8 num_sge;
+	__u16 flags;			/* enum medge_wqe_flags */
+	__be32 imm;
+	__aligned_u64 remote_addr;
+	__u32 rkey;
+	__u32 inline_len;
+	__aligned_u64 compare_add;	/* atomics: IBTA 9.4.5 */
+	__aligned_u64 swap;
+	__aligned_u64 reserved[2];
+};
+
+/* A receive WQE: 16 bytes, then num_sge medge_sge. */
+struct medge_recv_wqe {
+	__aligned_u64 wr_id;
+	__u32 num_sge;
+	__u32 reserved;
+};
+
+/*
+ * A completion. status, opcode and wc_flags have the values of
+ * enum ibv_wc_status, ibv_wc_opcode and ibv_wc_flags (which are those of
+ * ib_user_ioctl_verbs.h, where that has them).
+ */
+struct medge_cqe {
+	__aligned_u64 wr_id;
+	__u8 status;
+	__u8 opcode;
+	__u16 wc_flags;
+	__u32 byte_len;
+	__be32 imm;
+	__u32 qp_num;
+	__u32 src_qp;
+	__u32 vendor_err;
+	__aligned_u64 timestamp;	/* CLOCK_MONOTONIC, ns */
+	__aligned_u64 reserved[2];
+};
+
+#define MEDGE_CQE_SHIFT 6
+
+/* Where a ring can be mapped: mmap of the command fd at @offset, @length bytes. */
+struct medge_ring_map {
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	__u32 nentries;			/* power of two; 0: no ring */
+	__u32 shift;			/* log2 of the bytes of an entry */
+};
+
+struct medge_alloc_ucontext_resp {
+	__u32 max_inline;		/* largest max_inline_data of a QP */
+	__u32 max_sge;
+	__u32 features;			/* none defined yet */
+	__u32 reserved;
+};
+
+struct medge_create_cq_resp {
+	struct medge_ring_map cq;
+};
+
+enum medge_create_qp_flags {
+	MEDGE_CREATE_QP_RELAXED = 1 << 0,	/* ops carry no mark of themselves */
+};
+
+/* The user's private part of create QP; absent or short means zeros. */
+struct medge_create_qp_req {
+	__u32 flags;			/* enum medge_create_qp_flags */
+	__u32 reserved;
+};
+
+struct medge_create_qp_resp {
+	struct medge_ring_map sq;
+	struct medge_ring_map rq;
+};
+
+#endif /* MEDGE_ABI_USER_H */
