@@ -52,16 +52,18 @@ static bool op_is_atomic(u8 opcode)
 
 u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len)
 {
-	const struct medge_frame_hdr *fh = buf;
-	const struct medge_op_hdr *oh = buf + sizeof(*fh);
+	struct medge_frame_hdr fh;
+	struct medge_op op;
 
-	if ((fh->ver_type & 15) == MEDGE_FRAME_ACK)
+	memcpy(&fh, buf, sizeof(fh));
+	if ((fh.ver_type & 15) == MEDGE_FRAME_ACK)
 		return MEDGE_ACK_LEN;
-	if (be32_to_cpu(fh->nops_qpn) >> 24 > 1)
+	if (be32_to_cpu(fh.nops_qpn) >> 24 > 1)
 		return wire_len;
-	if (buf_len > sizeof(*fh) && op_is_atomic(oh->opcode))
-		return MEDGE_HDR_LEN + MEDGE_ATOMIC_LEN;
-	return MEDGE_HDR_LEN;
+	if (buf_len < MEDGE_HDR_LEN)
+		return MEDGE_HDR_LEN;
+	medge_wire_decode_op(buf, MEDGE_HDR_LEN, &op);
+	return MEDGE_HDR_LEN + (op_is_atomic(op.opcode) ? MEDGE_ATOMIC_LEN : 0);
 }
 
 void medge_wire_decode_op(const void *buf, u32 data_off, struct medge_op *op)
@@ -288,17 +290,22 @@ void medge_wire_encode_ack(void *buf, const struct medge_ack *ack)
 
 void medge_wire_cut(void *hdr, u32 index, u32 count)
 {
-	struct medge_frame_hdr *fh = hdr;
-	struct medge_op_hdr *oh = hdr + sizeof(*fh);
-	u32 seg = be16_to_cpu(fh->seg_len);
-	u32 skip = index * seg;
+	struct medge_frame_hdr fh;
+	struct medge_op_hdr oh;
+	u32 seg, skip;
 
+	memcpy(&fh, hdr, sizeof(fh));
+	memcpy(&oh, hdr + sizeof(fh), sizeof(oh));
+	seg = be16_to_cpu(fh.seg_len);
+	skip = index * seg;
 	if (index + 1 < count) {
-		fh->flags &= ~MEDGE_FRAME_ACK_REQ;
-		oh->len = cpu_to_be16(seg);
+		fh.flags &= ~MEDGE_FRAME_ACK_REQ;
+		oh.len = cpu_to_be16(seg);
 	} else {
-		oh->len = cpu_to_be16(be16_to_cpu(oh->len) - skip);
+		oh.len = cpu_to_be16(be16_to_cpu(oh.len) - skip);
 	}
-	fh->psn = cpu_to_be32(be32_to_cpu(fh->psn) + index);
-	oh->offset = cpu_to_be32(be32_to_cpu(oh->offset) + skip);
+	fh.psn = cpu_to_be32(be32_to_cpu(fh.psn) + index);
+	oh.offset = cpu_to_be32(be32_to_cpu(oh.offset) + skip);
+	memcpy(hdr, &fh, sizeof(fh));
+	memcpy(hdr + sizeof(fh), &oh, sizeof(oh));
 }
