@@ -87,11 +87,11 @@ void medge_ack_sent(struct medge_conn *c, bool explicit_ack)
 /* The oldest frame that is missing, if all rails in use have passed it. */
 static bool find_hole(struct medge_conn *c, u64 now, u32 *hole)
 {
-	u32 psn, i;
+	u32 psn = c->rcv_nxt, i;
 
-	for (psn = c->rcv_nxt; medge_bit(c->received, psn); psn++)
-		if (psn == c->rcv_high)
-			return false;
+	while (psn - c->rcv_nxt < MEDGE_WINDOW && !~received_from(c, psn))
+		psn += 64;
+	psn += ~received_from(c, psn) ? __ffs64(~received_from(c, psn)) : 0;
 	if (!medge_seq_before(psn, c->rcv_high))
 		return false;
 	for (i = 0; i < c->nrails; i++) {
@@ -217,7 +217,7 @@ static void asked(struct medge_conn *c, const struct medge_frame *f)
 static void explicit_ack(struct medge_conn *c, u64 now,
 			 const struct medge_ack *ack)
 {
-	medge_loss_spurious(c, ack->dups - c->peer_dups);
+	medge_loss_spurious(c, now, ack->dups - c->peer_dups);
 	c->peer_dups = ack->dups;
 	if (ack->nak)
 		refused(c, now, ack);

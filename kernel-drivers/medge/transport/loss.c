@@ -52,7 +52,7 @@ void medge_loss_acked(struct medge_conn *c, u64 now, struct medge_sent *s)
 	if (s->flags & MEDGE_SENT_AGAIN && (!r->srtt || rtt < r->srtt / 2))
 		return;
 	if (!(s->flags & MEDGE_SENT_AGAIN))
-		rtt_sample(r, rtt);
+		r->newest = max(r->newest, s->time);
 	if (!r->any_acked || medge_seq_before(r->acked_seq, s->rail_seq))
 		r->acked_seq = s->rail_seq;
 	r->any_acked = true;
@@ -84,21 +84,27 @@ static void strike(struct medge_conn *c, u64 now, struct medge_conn_rail *r)
 		r->avoid_until = now + MEDGE_RAIL_TRIAL_MIN;
 }
 
-/* When @s is to be given up if it is not acknowledged; MEDGE_NEVER: not yet known. */
-static u64 due(struct medge_conn *c, const struct medge_sent *s, u64 silent)
+/* How long after others a rail may stay without acks before it counts as dead. */
+static u64 silent(const struct medge_conn *c)
 {
-	struct medge_conn_rail *r = &c->rails[s->rail];
+	return 2 * conn_srtt(c) + MEDGE_MSEC + c->patience;
+}
+
+/* When @s is to be given up if it is not acknowledged; MEDGE_NEVER: not yet known. */
+static u64 due(struct medge_conn *c, const struct medge_sent *s, u64 wait)
+{
+	const struct medge_conn_rail *r = &c->rails[s->rail];
 
 	if (r->any_acked && medge_seq_before(s->rail_seq, r->acked_seq))
 		return s->time + r->srtt + max(r->srtt / 4, r->reorder);
 	if (c->acked_time > s->time)
-		return s->time + silent;
+		return s->time + (r->srtt ? wait : max_t(u64, wait, MEDGE_RTT_LONG));
 	return MEDGE_NEVER;
 }
 
 void medge_loss_detect(struct medge_conn *c, u64 now)
 {
-	u64 silent = 2 * conn_srtt(c) + MEDGE_MSEC;
+	u64 wait = silent(c);
 	u32 psn;
 	u64 struck = 0;
 
@@ -109,7 +115,7 @@ void medge_loss_detect(struct medge_conn *c, u64 now)
 
 		if (s->flags & (MEDGE_SENT_ACKED | MEDGE_SENT_LOST))
 			continue;
-		at = due(c, s, silent);
+		at = due(c, s, wait);
 		if (at > now) {
 			c->loss_at = min(c->loss_at, at);
 			continue;
@@ -130,7 +136,15 @@ void medge_loss_detect(struct medge_conn *c, u64 now)
 void medge_loss_news(struct medge_conn *c, u64 now)
 {
 	const struct medge_sent *oldest = medge_sent(c, c->snd_una);
+	u32 i;
 
+	for (i = 0; i < c->nrails; i++) {
+		struct medge_conn_rail *r = &c->rails[i];
+
+		if (r->newest)
+			rtt_sample(r, now - r->newest);
+		r->newest = 0;
+	}
 	if (c->snd_una == c->snd_nxt) {
 		c->gap = false;
 		c->loss_at = MEDGE_NEVER;
@@ -138,8 +152,7 @@ void medge_loss_news(struct medge_conn *c, u64 now)
 	}
 	if (!c->gap) {
 		c->loss_at = c->acked_time > oldest->time ?
-			     oldest->time + 2 * conn_srtt(c) + MEDGE_MSEC :
-			     MEDGE_NEVER;
+			     oldest->time + silent(c) : MEDGE_NEVER;
 		if (now < c->loss_at)
 			return;
 	}
@@ -162,13 +175,25 @@ void medge_loss_rail_down(struct medge_conn *c, u32 rail)
 	}
 }
 
-/* A frame came twice: what we took for lost was late. Wait longer (RFC 8985 6.2). */
-void medge_loss_spurious(struct medge_conn *c, u32 dups)
+/*
+ * Frames came twice: what we took for lost was late. Wait longer (RFC 8985 6.2),
+ * and, lest a rail that has become slower is never measured again because all
+ * its frames are sent twice, be patient with silence, too.
+ */
+void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups)
 {
 	u32 i;
 
-	if (!dups)
+	if (!dups) {
+		if (c->patience && now >= c->impatient_at) {
+			c->patience /= 2;
+			c->impatient_at = now + MEDGE_PATIENCE_MAX;
+		}
 		return;
+	}
+	c->patience = min_t(u64, max_t(u64, 2 * c->patience, MEDGE_MSEC),
+			    MEDGE_PATIENCE_MAX);
+	c->impatient_at = now + MEDGE_PATIENCE_MAX;
 	for (i = 0; i < c->nrails; i++) {
 		struct medge_conn_rail *r = &c->rails[i];
 

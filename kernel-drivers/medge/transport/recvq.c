@@ -207,6 +207,15 @@ static void enter_rnr(struct medge_conn *c)
 		settle(c, rx);
 }
 
+static void leave_rnr(struct medge_conn *c)
+{
+	if (!c->rcv_rnr)
+		return;
+	c->rcv_rnr = false;
+	/* the peer waits for the word */
+	c->ack_now = true;
+}
+
 /* Its own frames are placed in order, it waits for its turn. */
 static bool is_strict(const struct medge_recv_op *rop)
 {
@@ -234,7 +243,7 @@ static enum gate gate(struct medge_conn *c, const struct medge_rx *rx)
 		return GATE_LOOSE;
 	}
 	if (turn)
-		c->rcv_rnr = false;
+		leave_rnr(c);
 	/* What will be refused, or carries nothing to place, blocks nothing. */
 	if (rop->nak || medge_opcode_answers(rop->op.opcode))
 		return GATE_OPEN;
@@ -388,7 +397,7 @@ static bool perform(struct medge_conn *c, struct medge_recv_op *rop)
 	}
 	if (medge_opcode_answers(op->opcode))
 		medge_sendq_respond(c, op, original);
-	c->rcv_rnr = false;
+	leave_rnr(c);
 	c->ops->performed(c, op, c->recv_msn);
 	if (medge_opcode_consumes(op->opcode))
 		c->recv_msn++;

@@ -66,7 +66,6 @@ void medge_conn_fail_op(struct medge_conn *c, u32 op_no, enum medge_status statu
 		return;
 	if (!medge_sop(c, op_no)->status)
 		medge_sop(c, op_no)->status = status;
-	c->any_failed = true;
 	medge_sendq_complete(c);
 }
 

@@ -25,6 +25,9 @@ enum {
 	MEDGE_MSEC = 1000000u,
 	/* Before a round trip has been measured. */
 	MEDGE_RTT_GUESS = MEDGE_MSEC,
+	/* The most that a rail of unknown round trip may take. */
+	MEDGE_RTT_LONG = 25 * MEDGE_MSEC,
+	MEDGE_PATIENCE_MAX = 100 * MEDGE_MSEC,
 	/* A probe or timeout is never earlier: timers are no finer everywhere. */
 	MEDGE_PTO_MIN = MEDGE_MSEC,
 	MEDGE_RTO_MIN = 10 * MEDGE_MSEC,
@@ -131,6 +134,7 @@ struct medge_response {
  * @reorder: ns a frame may be later than its successor; grows with duplicates
  * @strikes: losses since the last ack
  * @avoid_until: the rail is given nothing but one trial frame until then
+ * @newest: latest transmission that the ack at hand is the first to acknowledge
  * @rx_high: highest psn received on it
  * @rx_time: when; 0: never
  */
@@ -147,6 +151,7 @@ struct medge_conn_rail {
 	u64 rttvar;
 	u64 reorder;
 	u64 avoid_until;
+	u64 newest;
 	u32 rx_high;
 	u64 rx_time;
 };
@@ -176,7 +181,6 @@ struct medge_conn {
 	u32 recv_index_next;
 	u32 fence_op;			/* last submitted with a forward fence */
 	bool any_fence;
-	bool any_failed;
 	u16 reads_out;			/* READs, atomics sent, not answered */
 
 	/* ---- sendq: RNR, as requester ---- */
@@ -234,6 +238,8 @@ struct medge_conn {
 	bool probed;			/* the tail was, since the last ack */
 	u64 acked_time;			/* latest transmission time acked */
 	bool gap;			/* a rail was acked out of its order */
+	u64 patience;			/* ns more for silent rails, see loss.c */
+	u64 impatient_at;		/* when it is halved */
 
 	struct medge_sent sent[MEDGE_WINDOW];
 	struct medge_send_op sops[MEDGE_OP_WINDOW];
@@ -359,7 +365,7 @@ void medge_loss_timeout(struct medge_conn *c, u64 now);
 u64 medge_loss_deadline(struct medge_conn *c);
 /* We gave up: no acknowledgement for as long as verbs allow. */
 bool medge_loss_hopeless(const struct medge_conn *c, u64 now);
-void medge_loss_spurious(struct medge_conn *c, u32 dups);
+void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups);
 
 /* ---- sched.c ---- */
 /* The rail for the next run; avoid: one it should not be (MEDGE_MAX_RAILS: any). False: all are down. */
