@@ -1,0 +1,214 @@
+# One boot of the guest: start it, follow its phases, end it whatever happens, and say how it went.
+#
+# The guest's standard output and standard error are two of its consoles; its kernel log is a third, which
+# goes to a file, and tells the phases ("medge-lab: phase script rxe"), results and complaints as it goes.
+# Everything runs in a process-id namespace of its own, which dies with the lab.
+# shellcheck shell=bash
+
+BOOT_LIMIT=90 SETUP_LIMIT=60 TEARDOWN_LIMIT=120
+RUNS_KEPT=40
+
+# boot_script COMMAND ARG...: boot with the options of options.sh and run COMMAND for each type in the guest;
+# ends the lab with the exit status.
+boot_script() {
+	boot_prepare
+	boot_plan "$@" >"$RUN/plan"
+	boot_guest
+	boot_judge
+}
+
+# What the options ask for: packages, kernel, module, provider.
+boot_prepare() {
+	install_packages
+	kernel_build "$KERNEL"
+	MODULE='' PROVIDER=''
+	if has_type medge; then
+		module_build
+		provider_build
+	fi
+	boot_run_dir
+}
+
+# A directory for this boot's files; those of old boots go.
+boot_run_dir() {
+	local old
+	mkdir -p "$CACHE/run"
+	RUN=$(mktemp -d "$CACHE/run/$(date +%m%d-%H%M%S)-XXXX")
+	chmod 755 "$RUN"
+	mkdir "$RUN/memory" "$RUN/out"
+	mkfifo "$RUN/stdout" "$RUN/stderr" "$RUN/alive"
+	: >"$RUN/kernel.log"
+	find "$CACHE/run" -mindepth 1 -maxdepth 1 -type d -mmin +120 -printf '%T@ %p\n' | sort -rn |
+		tail -n "+$RUNS_KEPT" | cut -d' ' -f2- |
+		while read -r old; do rm -rf "$old"; done
+}
+
+# The guest's orders, as shell variables; and the caller's environment, so that SCRIPT finds it.
+boot_plan() {
+	local SCRIPT=("$@") DIRECTORY=$PWD INTERACTIVE=${INTERACTIVE:-} TTY_SIZE='' MHZ
+	[[ ! $INTERACTIVE ]] || TTY_SIZE=$(stty size)
+	MHZ=$(awk -F: '/^cpu MHz/ { sum += $2; n++ } END { printf "%.3f", n ? sum / n : 1000 }' /proc/cpuinfo)
+	export -p | grep -vE '^declare -x (BASH[A-Z_]*|SHELLOPTS|PWD|OLDPWD|SHLVL|TMPDIR)(=|$)' | boot_whole_declarations
+	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES RAILS MTU RATE NETEM BOND_MODE KERNEL TIMEOUT MODULE PROVIDER \
+		INTERACTIVE TTY_SIZE MHZ COMMAND
+}
+
+# Without the variables above, a value of several lines may have lost its first one.
+boot_whole_declarations() {
+	awk '/^declare -x / { whole = 1 } whole'
+}
+
+boot_guest() {
+	local uml=(
+		"$KERNEL_DIR/linux" quiet rootfstype=hostfs ro "mem=$MEM" "ncpus=$CPUS" seccomp=on
+		"init=$LAB/guest/init" "lab_run=$RUN" con=null ssl=null "ssl0=null,fd:5" console=ttyS0 loglevel=8 printk.time=1
+		kmemleak=on "con1=null,fd:6"
+	)
+	say "booting the $KERNEL kernel: $RAILS rails, MTU $MTU${RATE:+, $RATE each}${NETEM:+, $NETEM}"
+	trap 'boot_interrupted 130' INT
+	trap 'boot_interrupted 143' TERM HUP
+	trap boot_stop EXIT
+	if [[ ${INTERACTIVE:-} ]]; then
+		TTY_STATE=$(stty -g)
+		boot_launch "${uml[@]}" con0=fd:0,fd:1 <&0 6>/dev/null 2>"$RUN/launch.log" &
+		GUEST=$!
+	else
+		cat <"$RUN/stdout" &
+		READERS=($!)
+		cat <"$RUN/stderr" >&2 &
+		READERS+=($!)
+		boot_launch "${uml[@]}" con0=null,fd:1 </dev/null >"$RUN/stdout" 6>"$RUN/stderr" 2>"$RUN/launch.log" &
+		GUEST=$!
+	fi
+	boot_watch
+	boot_stop
+}
+
+# The guest's memory is a file; the machine's own /dev/shm may be small, so it gets a file system of its own.
+# Its files and core dumps must not outlive it, and what it inherits must not keep a lock of ours.
+boot_launch() {
+	ulimit -c 0
+	# shellcheck disable=SC2016 # for the inner shell
+	exec setpriv --pdeathsig KILL unshare --fork --pid --kill-child --mount-proc bash -c '
+		mount -t tmpfs -o "size=$1,mode=700" medge-lab "$2/memory" || exit
+		shift 2
+		exec "$@"
+	' bash "$((${MEM%[MG]} * ($([[ $MEM == *G ]] && echo 1024 || echo 1) + 4)))M" "$RUN" \
+		env "TMPDIR=$RUN/memory" "$@" 5>>"$RUN/kernel.log" 8>"$RUN/alive"
+}
+
+# Follow the phases in the kernel log until the guest has gone, and end it when a phase takes too long.
+boot_watch() {
+	local line alive log deadline=$((SECONDS + BOOT_LIMIT))
+	PHASE=boot END='' RESULTS=() VERDICT=
+	exec {alive}<"$RUN/alive" {log}<"$RUN/kernel.log"
+	while :; do
+		while IFS= read -r -u "$log" line; do
+			boot_follow "$line"
+		done
+		[[ ! $VERDICT || ($VERDICT == panic && $SECONDS -lt $deadline) ]] || return 0
+		if read -rt 0.1 -u "$alive"; then :; elif (($? <= 128)); then
+			break
+		fi
+		if ((SECONDS >= deadline)); then
+			VERDICT=${VERDICT:-timeout}
+		elif [[ ! ${INTERACTIVE:-} ]] && ! kill -0 "${READERS[0]}" 2>/dev/null; then
+			VERDICT=closed
+		fi
+	done
+	while IFS= read -r -u "$log" line; do
+		boot_follow "$line"
+	done
+	exec {alive}<&- {log}<&-
+}
+
+boot_follow() {
+	if [[ $1 == *'Kernel panic - not syncing'* ]]; then
+		# The kernel tells the rest of its last words, and may then never exit by itself.
+		VERDICT=panic
+		deadline=$((SECONDS + 2))
+	fi
+	[[ $1 == *medge-lab:* ]] || return 0
+	local words
+	read -ra words <<<"${1#*medge-lab: }"
+	case ${words[0]} in
+	phase)
+		[[ ${words[*]:1} != setup || $PHASE == boot ]] || VERDICT=rebooted
+		PHASE=${words[*]:1}
+		case ${words[1]} in
+		setup) deadline=$((SECONDS + SETUP_LIMIT)) ;;
+		script) deadline=$((SECONDS + TIMEOUT + 3)) ;;
+		*) deadline=$((SECONDS + TEARDOWN_LIMIT)) ;;
+		esac
+		[[ ! ${INTERACTIVE:-} || ${words[1]} != script ]] || deadline=$((SECONDS + 10000000))
+		;;
+	status) RESULTS+=("${words[1]}:${words[2]}") ;;
+	timeout) VERDICT=timeout ;;
+	failed) VERDICT=failed ;;
+	end) END=1 ;;
+	esac
+}
+
+# End the guest, and return only when none of its processes is left: the first process of the namespace
+# can be waited for only after all others are gone.
+boot_stop() {
+	local first
+	[[ ${GUEST:-} ]] || return 0
+	trap '' INT TERM HUP
+	if first=$(pgrep -P "$GUEST"); then
+		[[ ! $VERDICT ]] || kill -KILL "$first" 2>/dev/null || :
+	fi
+	wait "$GUEST" 2>/dev/null || :
+	GUEST=
+	wait "${READERS[@]}" 2>/dev/null || :
+	[[ ! ${TTY_STATE:-} ]] || stty "$TTY_STATE" || :
+	rm -f "$RUN/stdout" "$RUN/stderr" "$RUN/alive"
+	rmdir "$RUN/memory" 2>/dev/null || :
+	trap - INT TERM HUP
+}
+
+boot_interrupted() {
+	VERDICT=interrupted
+	boot_stop
+	complain "interrupted; the guest was ended"
+	trap - EXIT
+	exit "$1"
+}
+
+# Say how it went and exit accordingly.
+boot_judge() {
+	local result status=0 complaint=
+	trap - EXIT
+	if report_print "$RUN/kernel.log"; then
+		complaint=1
+	fi
+	for result in "${RESULTS[@]}"; do
+		((status)) || status=${result##*:}
+		((${result##*:} == 0)) || complain "the script ended with status ${result##*:} for ${result%:*}"
+	done
+	case $VERDICT in
+	closed) exit 141 ;;
+	failed)
+		complain "the lab could not set up the nodes; kernel log: $RUN/kernel.log"
+		exit 125
+		;;
+	timeout)
+		if [[ $PHASE == script* ]]; then
+			complain "out of time: ${PHASE/script/the script for} took more than $TIMEOUT s and was ended; kernel log: $RUN/kernel.log"
+			exit 124
+		fi
+		complain "the guest hung (phase: $PHASE) and was ended; kernel log: $RUN/kernel.log"
+		exit 126
+		;;
+	esac
+	if [[ ! $END ]]; then
+		[[ $complaint ]] || tail -qn 15 "$RUN/launch.log" "$RUN/kernel.log" >&2
+		complain "the guest died (phase: $PHASE); kernel log: $RUN/kernel.log"
+		exit 126
+	fi
+	if [[ $complaint ]]; then
+		complain "the kernel complained, see above; kernel log: $RUN/kernel.log"
+		exit 123
+	fi
+	exit "$status"
+}

@@ -1,0 +1,17 @@
+# lab build: only build what boots need.
+# shellcheck shell=bash
+
+kernels=("$@")
+((${#kernels[@]})) || kernels=(lab debug)
+for KERNEL in "${kernels[@]}"; do
+	one_of "lab build" "$KERNEL" lab debug >/dev/null
+done
+install_packages
+for KERNEL in "${kernels[@]}"; do
+	kernel_build "$KERNEL"
+	say "kernel: $KERNEL_DIR"
+	module_build
+	say "module: $MODULE"
+done
+provider_build
+say "provider: $PROVIDER"

@@ -1,0 +1,67 @@
+# The RDMA devices of one type, one on each node.
+# shellcheck shell=bash
+
+module_load() {
+	[[ $MODULE ]] || return 0
+	insmod "$MODULE" || fail "the kernel does not take $MODULE"
+}
+
+module_unload() {
+	local tries
+	[[ $MODULE ]] || return 0
+	for ((tries = 0; tries < 50; tries++)); do
+		rmmod medge 2>/run/lab/rmmod && return
+		sleep 0.1
+	done
+	tell "complaint: the module does not unload, reference count $(</sys/module/medge/refcnt): $(</run/lab/rmmod)"
+}
+
+devices_create() {
+	local node
+	for node in a b; do
+		ip netns exec "$node" rdma link add "${TYPE}_$node" type "$TYPE" netdev bond0 ||
+			fail "rdma link add ${TYPE}_$node type $TYPE netdev bond0 was refused"
+		device_wait "${TYPE}_$node"
+	done
+	DEV_A=${TYPE}_a DEV_B=${TYPE}_b
+	NETDEV_A=bond0 NETDEV_B=bond0
+	IP_A=${NODE_IP[a]} IP_B=${NODE_IP[b]} IP6_A=${NODE_IP6[a]} IP6_B=${NODE_IP6[b]}
+	GID_A=$(device_gid "$DEV_A" "$IP_A")
+	GID_B=$(device_gid "$DEV_B" "$IP_B")
+}
+
+device_wait() {
+	local tries
+	for ((tries = 0; tries < 100; tries++)); do
+		[[ $(</sys/class/infiniband/"$1"/ports/1/state) == *ACTIVE* ]] && [[ $(device_gid "$1" "${NODE_IP[${1##*_}]}") ]] &&
+			return
+		sleep 0.05
+	done
+	fail "$1 has no active port with a GID after 5 s: $(</sys/class/infiniband/"$1"/ports/1/state)"
+}
+
+# The index of the RoCE v2 GID that holds the IPv4 address; iWARP has but one GID.
+device_gid() {
+	local dir=/sys/class/infiniband/$1/ports/1 want index
+	if [[ $TYPE == siw ]]; then
+		echo 0
+		return
+	fi
+	# shellcheck disable=SC2046,SC2183 # the four bytes
+	want=$(printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' $(tr . ' ' <<<"$2"))
+	for ((index = 0; index < 64; index++)); do
+		[[ -e $dir/gids/$index ]] || break
+		[[ $(<"$dir/gids/$index") == "$want" ]] || continue
+		[[ $(cat "$dir/gid_attrs/types/$index" 2>/dev/null) == "RoCE v2" ]] || continue
+		echo "$index"
+		return
+	done
+}
+
+devices_delete() {
+	local node
+	for node in a b; do
+		[[ ! -e /sys/class/infiniband/${TYPE}_$node ]] || rdma link delete "${TYPE}_$node" ||
+			tell "complaint: rdma link delete ${TYPE}_$node failed"
+	done
+}

@@ -1,0 +1,74 @@
+# What the guest sees of the host's files: all of it, read-only, and a few places to write.
+# shellcheck shell=bash
+
+mount_basics() {
+	mount -n -t proc proc /proc
+	mount -n -t sysfs sys /sys
+	mountpoint -q /dev || mount -n -t devtmpfs dev /dev
+	mount -n -t tmpfs -o mode=755 run /run
+	mount -n -t tmpfs -o mode=1777 tmp /var/tmp
+	mkdir -p /dev/pts /dev/shm
+	mount -n -t devpts -o ptmxmode=666 devpts /dev/pts
+	mount -n -t tmpfs -o mode=1777 shm /dev/shm
+	mount -n -t debugfs debugfs /sys/kernel/debug
+	mount -n -t tracefs tracefs /sys/kernel/tracing
+	mount -n -t configfs configfs /sys/kernel/config 2>/dev/null
+	[[ -e /dev/fd ]] || ln -s /proc/self/fd /dev/fd
+}
+
+# Consoles 0 and 1 are the host's standard output and standard error, byte for byte.
+open_consoles() {
+	if [[ $INTERACTIVE ]]; then
+		exec </dev/tty0 >/dev/tty0 2>&1
+		return
+	fi
+	exec </dev/null >/dev/tty0 2>/dev/tty1
+	stty -F /dev/tty0 -opost
+	stty -F /dev/tty1 -opost
+}
+
+mount_files() {
+	local dir
+	mkdir -p /run/lab/bin /run/lab/out
+	LAB_OUT=$RUN/out
+	for dir in /tmp "$DIRECTORY" "$LAB_OUT"; do
+		mount_writable "$dir"
+	done
+	case ${SCRIPT[0]} in
+	/run/* | /dev/* | /var/tmp/*) mount_host "$(dirname "${SCRIPT[0]}")" ;;
+	esac
+	show_cpu_clock
+	[[ ! $PROVIDER ]] || show_provider
+	ln -s "$LAB/guest/on" /run/lab/bin/on
+}
+
+# Directories that the guest has its own of stay its own, and the root stays read-only.
+mount_writable() {
+	case $1/ in
+	// | /proc/* | /sys/* | /dev/* | /run/* | /etc/* | /usr/* | /var/tmp/*) ;;
+	*) [[ ! -d $1 ]] || mount_host "$1" ;;
+	esac
+}
+
+mount_host() {
+	mkdir -p "$1" 2>/dev/null
+	mount -n -t hostfs -o "$1" hostfs "$1" || fail "the guest cannot mount the host's $1"
+}
+
+# perftest takes the CPU clock from a line that User-Mode Linux does not have, and prints zeros without it.
+show_cpu_clock() {
+	sed "s/^bogomips/cpu MHz\t\t: $MHZ\n&/" /proc/cpuinfo >/run/lab/cpuinfo
+	mount -n --bind /run/lab/cpuinfo /proc/cpuinfo
+}
+
+# Install the provider: libibverbs finds it where a package would have put it.
+show_provider() {
+	local dir
+	while read -r dir; do
+		[[ -d $dir ]] || continue
+		mkdir -p "/run/lab/provider$dir"
+		cp -a "$dir/." "$PROVIDER$dir/." "/run/lab/provider$dir/"
+		mount -n --bind "/run/lab/provider$dir" "$dir"
+	done < <(cd "$PROVIDER" && find . -type f \( -path '*/libibverbs/*' -o -path '*/libibverbs.d/*' \) -printf '%h\n' |
+		sort -u | sed 's/^\.//')
+}

@@ -1,0 +1,47 @@
+# Running the script, and nothing of it left afterwards.
+# shellcheck shell=bash
+
+script_run() {
+	local pid watch status
+	(
+		export DEV_A DEV_B IP_A IP_B IP6_A IP6_B GID_A GID_B NETDEV_A NETDEV_B TYPE RAILS MTU KERNEL LAB_OUT
+		export LAB_REPO=$REPO PATH="/run/lab/bin:${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin"
+		[[ $INTERACTIVE ]] || export TERM=dumb
+		ulimit -l unlimited
+		ulimit -n 65536
+		cd "$DIRECTORY" 2>/dev/null || cd /
+		if [[ $INTERACTIVE ]]; then
+			stty rows "${TTY_SIZE% *}" cols "${TTY_SIZE#* }"
+			exec setsid -w -c "${SCRIPT[@]}"
+		fi
+		exec "${SCRIPT[@]}"
+	) &
+	pid=$!
+	[[ $INTERACTIVE ]] || {
+		script_watch &
+		watch=$!
+		disown
+	}
+	wait "$pid" 2>/dev/null
+	status=$?
+	[[ $INTERACTIVE ]] || kill -KILL "$watch" 2>/dev/null
+	sync
+	tell status "$TYPE" "$status"
+}
+
+# Out of time: leave in the kernel log what every task and CPU was doing.
+script_watch() {
+	sleep "$TIMEOUT"
+	echo 8 >/proc/sys/kernel/printk
+	echo 1 >/proc/sys/kernel/sysrq
+	echo w >/proc/sysrq-trigger
+	echo t >/proc/sysrq-trigger
+	sync
+	tell timeout
+}
+
+# Whatever the script left running; the devices must be free of users when they are deleted.
+processes_end() {
+	kill -KILL -1 2>/dev/null
+	wait
+}

@@ -1,0 +1,37 @@
+# The Debian packages that the lab needs, installed when missing.
+# shellcheck shell=bash
+
+PACKAGES=(
+	# to build the kernel and the module
+	bc bison cpio flex gcc kmod libc6-dev libelf-dev libssl-dev make perl xz-utils
+	# to build the provider and the tests
+	cmake clang libclang-rt-dev pkg-config libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev
+	# to run what the tests run
+	ethtool ibverbs-utils iproute2 perftest procps python3 python3-pyverbs rdma-core rdmacm-utils
+	shellcheck util-linux
+)
+
+install_packages() {
+	local missing=() package
+	while read -r package; do
+		missing+=("$package")
+	done < <(missing_packages)
+	((${#missing[@]})) || return 0
+	command -v apt-get >/dev/null || die "the lab needs Debian's apt-get to install: ${missing[*]}"
+	((EUID == 0)) || die "as root, run: apt-get install --no-install-recommends ${missing[*]}"
+	mkdir -p "$CACHE/log"
+	say "installing ${#missing[@]} packages: ${missing[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	run_logged "$CACHE/log/apt-update" "apt-get update" apt-get -q update
+	run_logged "$CACHE/log/apt-install" "installing packages" \
+		apt-get -qy -o DPkg::Lock::Timeout=600 install --no-install-recommends "${missing[@]}"
+}
+
+# A name counts as present when a package of that name, or one that provides it, is installed.
+missing_packages() {
+	local installed
+	# shellcheck disable=SC2016 # dpkg's own variables
+	installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}, ${Provides},\n' | sed -n 's/^ii  *//p' |
+		sed 's/ *([^)]*)//g; s/, */\n/g')
+	printf '%s\n' "${PACKAGES[@]}" | grep -vxF -f <(printf '%s\n' "$installed" | grep .) || :
+}
