@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What the connection tells the QP: check targets, perform, complete, fail. */
+#include <linux/atomic.h>
+#include <linux/highmem.h>
+
+#include "device.h"
+#include "qp.h"
+#include "snap.h"
+
+static const u8 wc_status[MEDGE_STATUSES] = {
+	[MEDGE_OK] = IB_WC_SUCCESS,
+	[MEDGE_LOCAL_LENGTH] = IB_WC_LOC_LEN_ERR,
+	[MEDGE_LOCAL_PROTECTION] = IB_WC_LOC_PROT_ERR,
+	[MEDGE_LOCAL_OPERATION] = IB_WC_LOC_QP_OP_ERR,
+	[MEDGE_REMOTE_INVALID_REQUEST] = IB_WC_REM_INV_REQ_ERR,
+	[MEDGE_REMOTE_ACCESS] = IB_WC_REM_ACCESS_ERR,
+	[MEDGE_REMOTE_OPERATION] = IB_WC_REM_OP_ERR,
+	[MEDGE_RETRY_EXCEEDED] = IB_WC_RETRY_EXC_ERR,
+	[MEDGE_RNR_RETRY_EXCEEDED] = IB_WC_RNR_RETRY_EXC_ERR,
+};
+
+static const u8 wc_opcode[MEDGE_WQE_OPCODES] = {
+	[MEDGE_WQE_WRITE] = IB_WC_RDMA_WRITE,
+	[MEDGE_WQE_WRITE_IMM] = IB_WC_RDMA_WRITE,
+	[MEDGE_WQE_SEND] = IB_WC_SEND,
+	[MEDGE_WQE_SEND_IMM] = IB_WC_SEND,
+	[MEDGE_WQE_READ] = IB_WC_RDMA_READ,
+	[MEDGE_WQE_CMP_SWAP] = IB_WC_COMP_SWAP,
+	[MEDGE_WQE_FETCH_ADD] = IB_WC_FETCH_ADD,
+};
+
+/* Right that a request needs, on the QP and on the memory it names. */
+static const int op_access[MEDGE_OPCODES] = {
+	[MEDGE_OP_WRITE] = IB_ACCESS_REMOTE_WRITE,
+	[MEDGE_OP_WRITE_IMM] = IB_ACCESS_REMOTE_WRITE,
+	[MEDGE_OP_READ] = IB_ACCESS_REMOTE_READ,
+	[MEDGE_OP_CMP_SWAP] = IB_ACCESS_REMOTE_ATOMIC,
+	[MEDGE_OP_FETCH_ADD] = IB_ACCESS_REMOTE_ATOMIC,
+};
+
+static bool op_is_send(const struct medge_op *op)
+{
+	return op->opcode == MEDGE_OP_SEND || op->opcode == MEDGE_OP_SEND_IMM;
+}
+
+static bool op_consumes(const struct medge_op *op)
+{
+	return op_is_send(op) || op->opcode == MEDGE_OP_WRITE_IMM;
+}
+
+static bool op_has_imm(const struct medge_op *op)
+{
+	return op->opcode == MEDGE_OP_WRITE_IMM ||
+	       op->opcode == MEDGE_OP_SEND_IMM;
+}
+
+static bool op_is_atomic(const struct medge_op *op)
+{
+	return op->opcode == MEDGE_OP_CMP_SWAP ||
+	       op->opcode == MEDGE_OP_FETCH_ADD;
+}
+
+/* ---- receive WQEs ---- */
+
+/* Whether the memory may be used is remembered, for the message that needs it. */
+static void recv_check_sges(struct medge_qp *qp, struct medge_recv_snap *snap)
+{
+	u64 len = 0;
+	u32 i;
+
+	snap->relaxed = true;
+	for (i = 0; i < snap->num_sge; i++) {
+		const struct medge_sge *sge = &snap->sge[i];
+		struct medge_mr *mr;
+
+		if (!sge->length)
+			continue;
+		len += sge->length;
+		mr = medge_mr_get(qp->ibqp.pd, sge->lkey, sge->addr,
+				  sge->length, IB_ACCESS_LOCAL_WRITE);
+		if (!mr) {
+			snap->status = MEDGE_LOCAL_PROTECTION;
+			continue;
+		}
+		if (!(mr->access & IB_ACCESS_RELAXED_ORDERING))
+			snap->relaxed = false;
+		medge_mr_put(mr);
+	}
+	snap->len = min_t(u64, len, U32_MAX);
+}
+
+static void recv_snapshot(struct medge_qp *qp, struct medge_recv_snap *snap,
+			  u32 index)
+{
+	const void *entry = medge_ring_entry(&qp->rq, index);
+	struct medge_recv_wqe wqe;
+
+	memcpy(&wqe, entry, sizeof(wqe));
+	/* From here on, nothing that has been read is read again. */
+	barrier();
+	snap->wr_id = wqe.wr_id;
+	snap->num_sge = wqe.num_sge;
+	snap->index = index;
+	snap->status = MEDGE_OK;
+	snap->valid = true;
+	if (snap->num_sge > qp->max_recv_sge ||
+	    snap->num_sge * sizeof(*snap->sge) >
+	    BIT(qp->rq.shift) - sizeof(wqe)) {
+		snap->num_sge = 0;
+		snap->status = MEDGE_LOCAL_OPERATION;
+	}
+	memcpy(snap->sge, entry + sizeof(wqe),
+	       snap->num_sge * sizeof(*snap->sge));
+	recv_check_sges(qp, snap);
+}
+
+/* Has the user posted the receive that is @ahead of the oldest? */
+static bool recv_posted(struct medge_ring *rq, u32 ahead)
+{
+	/* Pairs with the user's release of prod: the entries are there. */
+	u32 n = smp_load_acquire(&rq->hdr->prod) - rq->done;
+
+	rq->prod = rq->done + min(n, rq->mask + 1);
+	return ahead < rq->prod - rq->done;
+}
+
+/* As above, but if not, the user will ring when he posts. */
+static bool recv_await(struct medge_ring *rq, u32 ahead)
+{
+	if (ahead < rq->prod - rq->done || recv_posted(rq, ahead))
+		return true;
+	WRITE_ONCE(rq->hdr->need_doorbell, 1);
+	/* Pairs with the barrier between the user's prod and his look at this. */
+	smp_mb();
+	if (!recv_posted(rq, ahead))
+		return false;
+	WRITE_ONCE(rq->hdr->need_doorbell, 0);
+	return true;
+}
+
+/* The receive WQE of ring index @index, taken now if not before; NULL: none. */
+static struct medge_recv_snap *recv_take(struct medge_qp *qp, u32 index)
+{
+	struct medge_ring *rq = &qp->rq;
+	u32 ahead = index - rq->done;
+	struct medge_recv_snap *snap;
+
+	if (!rq->hdr || ahead > rq->mask)
+		return NULL;
+	snap = medge_snap_recv(qp, index);
+	if (snap->valid && snap->index == index)
+		return snap;
+	if (!recv_await(rq, ahead))
+		return NULL;
+	recv_snapshot(qp, snap, index);
+	return snap;
+}
+
+/* WQEs are given back to the user before the CQE tells him that. */
+static void ring_done(struct medge_ring *ring, u32 index)
+{
+	ring->done = index;
+	/* The user writes an entry again only after we have read it. */
+	smp_store_release(&ring->hdr->cons, index);
+}
+
+static void recv_complete(struct medge_qp *qp, struct medge_recv_snap *snap,
+			  const struct medge_op *op, enum medge_status status)
+{
+	struct medge_cqe cqe = {
+		.wr_id = snap->wr_id,
+		.status = wc_status[status],
+		.opcode = IB_WC_RECV,
+		.qp_num = qp->qpn,
+		.src_qp = qp->attr.dest_qp_num,
+		.byte_len = op->op_len,
+		.timestamp = qp->now,
+	};
+
+	if (op->opcode == MEDGE_OP_WRITE_IMM)
+		cqe.opcode = IB_WC_RECV_RDMA_WITH_IMM;
+	if (op_has_imm(op)) {
+		cqe.imm = op->imm;
+		cqe.wc_flags = IB_WC_WITH_IMM;
+	}
+	snap->valid = false;
+	ring_done(&qp->rq, snap->index + 1);
+	medge_cq_add(medge_qp_recv_cq(qp), &cqe,
+		     status || op->flags & MEDGE_OP_SOLICITED);
+}
+
+/* ---- upcalls: the peer's requests ---- */
+
+static void target_send(struct medge_qp *qp, const struct medge_op *op,
+			struct medge_target *t)
+{
+	struct medge_recv_snap *snap;
+
+	snap = recv_take(qp, qp->recv_base + (u32)op->addr);
+	if (!snap) {
+		t->nak = MEDGE_NAK_RNR;
+		return;
+	}
+	t->relaxed = snap->relaxed;
+	/* The receive of a WRITE_IMM needs no memory, as one of no bytes. */
+	if (!op->op_len)
+		return;
+	if (snap->status) {
+		t->nak = MEDGE_NAK_OPERATION;
+	} else if (op->op_len > snap->len) {
+		snap->status = MEDGE_LOCAL_LENGTH;
+		t->nak = MEDGE_NAK_INVALID_REQUEST;
+	}
+}
+
+static void target_memory(struct medge_qp *qp, const struct medge_op *op,
+			  struct medge_target *t)
+{
+	int access = op_access[op->opcode];
+	u32 len = op_is_atomic(op) ? sizeof(u64) : op->op_len;
+	struct medge_mr *mr;
+
+	if (!(qp->attr.qp_access_flags & access) ||
+	    (op_is_atomic(op) && !IS_ALIGNED(op->addr, sizeof(u64)))) {
+		t->nak = MEDGE_NAK_INVALID_REQUEST;
+		return;
+	}
+	/* No bytes, no key: IBTA 9.7.4.1.3 asks for no check then. */
+	if (!len)
+		return;
+	mr = medge_mr_get(qp->ibqp.pd, op->rkey, op->addr, len, access);
+	if (!mr) {
+		t->nak = MEDGE_NAK_ACCESS;
+		return;
+	}
+	t->relaxed = mr->access & IB_ACCESS_RELAXED_ORDERING;
+	medge_mr_put(mr);
+}
+
+static void op_target(struct medge_conn *c, const struct medge_op *op,
+		      struct medge_target *t)
+{
+	struct medge_qp *qp = medge_conn_user(c);
+
+	t->nak = MEDGE_NAK_NONE;
+	t->relaxed = false;
+	if (op_is_send(op))
+		target_send(qp, op, t);
+	else if (op->opcode < MEDGE_OPCODES && op_access[op->opcode])
+		target_memory(qp, op, t);
+	else
+		t->nak = MEDGE_NAK_INVALID_REQUEST;
+}
+
+static void op_performed(struct medge_conn *c, const struct medge_op *op,
+			 u32 recv_index)
+{
+	struct medge_qp *qp = medge_conn_user(c);
+	struct medge_recv_snap *snap;
+
+	if (qp->state == IB_QPS_ERR || !op_consumes(op))
+		return;
+	snap = recv_take(qp, qp->recv_base + recv_index);
+	if (!snap) {
+		/* The connection asked for it before: the user took it back. */
+		medge_qp_fail(qp, IB_EVENT_QP_FATAL);
+		return;
+	}
+	recv_complete(qp, snap, op, MEDGE_OK);
+}
+
+static u8 op_atomic(struct medge_conn *c, const struct medge_op *op,
+		    u64 operand, u64 swap, u64 *original)
+{
+	struct medge_qp *qp = medge_conn_user(c);
+	struct medge_mr *mr;
+	struct page *page;
+	atomic64_t *word;
+	u8 nak = MEDGE_NAK_NONE;
+	void *map;
+	u32 off;
+
+	mr = medge_mr_get(qp->ibqp.pd, op->rkey, op->addr, sizeof(u64),
+			  IB_ACCESS_REMOTE_ATOMIC);
+	if (!mr)
+		return MEDGE_NAK_ACCESS;
+	page = medge_mr_page(mr, op->addr, &off);
+	map = kmap_local_page(page);
+	word = map + off;
+	if (!IS_ALIGNED(off, sizeof(u64)))
+		nak = MEDGE_NAK_INVALID_REQUEST;
+	else if (op->opcode == MEDGE_OP_CMP_SWAP)
+		*original = atomic64_cmpxchg(word, operand, swap);
+	else
+		*original = atomic64_fetch_add(operand, word);
+	flush_dcache_page(page);
+	kunmap_local(map);
+	medge_mr_put(mr);
+	return nak;
+}
+
+static int nak_event(enum medge_nak nak)
+{
+	switch (nak) {
+	case MEDGE_NAK_ACCESS:
+		return IB_EVENT_QP_ACCESS_ERR;
+	case MEDGE_NAK_INVALID_REQUEST:
+		return IB_EVENT_QP_REQ_ERR;
+	default:
+		return IB_EVENT_QP_FATAL;
+	}
+}
+
+static void op_refused(struct medge_conn *c, const struct medge_op *op,
+		       enum medge_nak nak, enum medge_status status)
+{
+	struct medge_qp *qp = medge_conn_user(c);
+	struct medge_recv_snap *snap = NULL;
+
+	if (qp->state == IB_QPS_ERR)
+		return;
+	/* All before it are performed, so its receive is the oldest. */
+	if (op_consumes(op) && qp->rq.hdr)
+		snap = medge_snap_recv(qp, qp->rq.done);
+	if (snap && snap->valid && snap->index == qp->rq.done) {
+		if (snap->status)
+			status = snap->status;
+		if (status)
+			recv_complete(qp, snap, op, status);
+	}
+	qp->refused = true;
+	medge_qp_fail(qp, nak_event(nak));
+}
+
+/* ---- upcalls: our own requests ---- */
+
+static void send_complete(struct medge_qp *qp, u64 wr_id, u8 opcode,
+			  u32 byte_len, u8 status)
+{
+	struct medge_cqe cqe = {
+		.wr_id = wr_id,
+		.status = status,
+		.opcode = wc_opcode[opcode],
+		.qp_num = qp->qpn,
+		.src_qp = qp->attr.dest_qp_num,
+		.byte_len = byte_len,
+		.timestamp = qp->now,
+	};
+
+	medge_cq_add(medge_qp_send_cq(qp), &cqe, status != IB_WC_SUCCESS);
+}
+
+static void op_completed(struct medge_conn *c, u32 op_no,
+			 enum medge_status status)
+{
+	struct medge_qp *qp = medge_conn_user(c);
+	struct medge_send_snap *snap = medge_snap_send(qp, op_no);
+
+	if (qp->state == IB_QPS_ERR)
+		return;
+	ring_done(&qp->sq, snap->index + 1);
+	if (status || snap->wqe.flags & MEDGE_WQE_SIGNALED)
+		send_complete(qp, snap->wqe.wr_id, snap->wqe.opcode, snap->len,
+			      wc_status[status]);
+	if (status)
+		medge_qp_fail(qp, -1);
+}
+
+const struct medge_conn_ops medge_conn_upcalls = {
+	.target = op_target,
+	.performed = op_performed,
+	.atomic = op_atomic,
+	.completed = op_completed,
+	.refused = op_refused,
+};
+
+/* ---- failure ---- */
+
+/* WQEs that the connection has, in order; it is dead. */
+static void flush_sq_taken(struct medge_qp *qp)
+{
+	while (qp->sq.done != qp->sq.cons) {
+		struct medge_send_snap *snap;
+
+		snap = medge_snap_send(qp, qp->op_base + qp->sq.done);
+		ring_done(&qp->sq, qp->sq.done + 1);
+		send_complete(qp, snap->wqe.wr_id, snap->wqe.opcode, 0,
+			      IB_WC_WR_FLUSH_ERR);
+	}
+}
+
+/* WQEs that are in the ring now. */
+static void flush_sq_posted(struct medge_qp *qp)
+{
+	u32 n = medge_ring_posted(&qp->sq);
+
+	while (n--) {
+		struct medge_send_wqe *wqe;
+		u64 wr_id;
+		u8 opcode;
+
+		wqe = medge_ring_entry(&qp->sq, qp->sq.cons++);
+		wr_id = READ_ONCE(wqe->wr_id);
+		opcode = READ_ONCE(wqe->opcode);
+		if (opcode >= MEDGE_WQE_OPCODES)
+			opcode = MEDGE_WQE_WRITE;
+		ring_done(&qp->sq, qp->sq.cons);
+		send_complete(qp, wr_id, opcode, 0, IB_WC_WR_FLUSH_ERR);
+	}
+}
+
+void medge_flush_sq(struct medge_qp *qp)
+{
+	if (!qp->sq.hdr)
+		return;
+	if (qp->placing) {
+		qp->flush_late = true;
+		return;
+	}
+	flush_sq_taken(qp);
+	flush_sq_posted(qp);
+	WRITE_ONCE(qp->sq.hdr->need_doorbell, 1);
+	/* Who has not seen it has posted what we see now; the others ring. */
+	smp_mb();
+	flush_sq_posted(qp);
+}
+
+static void flush_rq_posted(struct medge_qp *qp)
+{
+	struct medge_ring *rq = &qp->rq;
+	/* Pairs with the user's release of prod: the entries are there. */
+	u32 n = smp_load_acquire(&rq->hdr->prod) - rq->done;
+
+	for (n = min(n, rq->mask + 1); n; n--) {
+		struct medge_recv_snap *snap = medge_snap_recv(qp, rq->done);
+		struct medge_recv_wqe *wqe = medge_ring_entry(rq, rq->done);
+		struct medge_cqe cqe = {
+			.wr_id = snap->valid ? snap->wr_id :
+					       READ_ONCE(wqe->wr_id),
+			.status = IB_WC_WR_FLUSH_ERR,
+			.opcode = IB_WC_RECV,
+			.qp_num = qp->qpn,
+			.timestamp = qp->now,
+		};
+
+		snap->valid = false;
+		ring_done(rq, rq->done + 1);
+		rq->prod = rq->done;
+		medge_cq_add(medge_qp_recv_cq(qp), &cqe, true);
+	}
+}
+
+void medge_flush_rq(struct medge_qp *qp)
+{
+	if (!qp->rq.hdr)
+		return;
+	if (qp->placing) {
+		qp->flush_late = true;
+		return;
+	}
+	flush_rq_posted(qp);
+	WRITE_ONCE(qp->rq.hdr->need_doorbell, 1);
+	/* Who has not seen it has posted what we see now; the others ring. */
+	smp_mb();
+	flush_rq_posted(qp);
+}
+
+void medge_qp_fail(struct medge_qp *qp, int event)
+{
+	if (qp->state == IB_QPS_ERR || qp->state == IB_QPS_RESET)
+		return;
+	qp->state = IB_QPS_ERR;
+	medge_flush_sq(qp);
+	medge_flush_rq(qp);
+	if (event < 0)
+		return;
+	qp->fatal_event = event;
+	schedule_work(&qp->fatal_work);
+}
+
+void medge_qp_fatal(struct work_struct *work)
+{
+	struct medge_qp *qp = container_of(work, struct medge_qp, fatal_work);
+	struct ib_event event = {
+		.device = qp->ibqp.device,
+		.element.qp = &qp->ibqp,
+		.event = qp->fatal_event,
+	};
+
+	if (qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Find the pages that keys and addresses stand for, and copy to and from them. */
+#include <linux/highmem.h>
+#include <linux/skbuff.h>
+#include <linux/unaligned.h>
+
+#include "place.h"
+#include "snap.h"
+
+void medge_walk_start(struct medge_walk *w, struct ib_pd *pd, int access,
+		      const struct medge_sge *sge, u32 num_sge, u32 offset,
+		      u32 len)
+{
+	while (num_sge && offset >= sge->length) {
+		offset -= sge->length;
+		sge++;
+		num_sge--;
+	}
+	*w = (struct medge_walk) {
+		.pd = pd,
+		.access = access,
+		.sge = sge,
+		.num_sge = num_sge,
+		.skip = offset,
+		.left = len,
+	};
+}
+
+static void walk_leave(struct medge_walk *w)
+{
+	if (w->mr)
+		medge_mr_put(w->mr);
+	w->mr = NULL;
+	w->skip = 0;
+	w->sge++;
+	w->num_sge--;
+}
+
+/* Be in an SGE with bytes left, its memory held. */
+static bool walk_enter(struct medge_walk *w)
+{
+	u32 len;
+
+	while (w->num_sge && w->skip == w->sge->length)
+		walk_leave(w);
+	if (!w->num_sge)
+		return false;
+	if (w->mr)
+		return true;
+	len = min(w->left, w->sge->length - w->skip);
+	w->mr = medge_mr_get(w->pd, w->sge->lkey, w->sge->addr + w->skip, len,
+			     w->access);
+	w->fault = !w->mr;
+	return w->mr;
+}
+
+u32 medge_walk_next(struct medge_walk *w, u32 max, struct page **page,
+		    u32 *off)
+{
+	u32 len = min(max, w->left);
+
+	if (!len || w->fault || !walk_enter(w))
+		return 0;
+	*page = medge_mr_page(w->mr, w->sge->addr + w->skip, off);
+	len = min3(len, w->sge->length - w->skip, (u32)PAGE_SIZE - *off);
+	w->skip += len;
+	w->left -= len;
+	return len;
+}
+
+bool medge_walk_end(struct medge_walk *w)
+{
+	if (w->mr)
+		medge_mr_put(w->mr);
+	w->mr = NULL;
+	return !w->left && !w->fault;
+}
+
+bool medge_walk_read(struct medge_walk *w, void *to, u32 len)
+{
+	while (len) {
+		struct page *page;
+		u32 off, n = medge_walk_next(w, len, &page, &off);
+
+		if (!n)
+			return false;
+		memcpy_from_page(to, page, off, n);
+		to += n;
+		len -= n;
+	}
+	return true;
+}
+
+/* The bytes of an skb, in order. */
+struct source {
+	struct skb_seq_state seq;
+	const u8 *data;
+	u32 have;		/* at @data */
+	u32 used;		/* of all */
+};
+
+static void source_start(struct source *src, struct sk_buff *skb, u32 from,
+			 u32 len)
+{
+	skb_prepare_seq_read(skb, from, from + len, &src->seq);
+	src->have = 0;
+	src->used = 0;
+}
+
+static bool source_more(struct source *src)
+{
+	if (!src->have)
+		src->have = skb_seq_read(src->used, &src->data, &src->seq);
+	return src->have;
+}
+
+static void source_use(struct source *src, u32 len)
+{
+	src->data += len;
+	src->have -= len;
+	src->used += len;
+}
+
+/* From low to high addresses: an application may look at the last byte. */
+static bool walk_write(struct medge_walk *w, struct source *src, u32 len)
+{
+	while (len) {
+		struct page *page;
+		u32 off, n;
+
+		/* Mapped sources nest outside of mapped destinations. */
+		if (!source_more(src))
+			return false;
+		n = medge_walk_next(w, min(len, src->have), &page, &off);
+		if (!n)
+			return false;
+		memcpy_to_page(page, off, src->data, n);
+		source_use(src, n);
+		len -= n;
+	}
+	return true;
+}
+
+/* Bytes of a message that become visible after all others. */
+enum { LAST_BYTES = 8 };
+
+/* They are one store, where the memory allows. */
+static bool write_last(struct medge_walk *w, const u8 *last, u32 len)
+{
+	/*
+	 * memcpy() may go backward, but the message's last byte tells those
+	 * who poll it that all others are there.
+	 */
+	smp_wmb();
+	while (len) {
+		struct page *page;
+		u32 off, n = medge_walk_next(w, len, &page, &off);
+		u8 *to;
+
+		if (!n)
+			return false;
+		to = kmap_local_page(page);
+		if (n == sizeof(u64))
+			put_unaligned(get_unaligned((u64 *)last),
+				      (u64 *)(to + off));
+		else
+			memcpy(to + off, last, n);
+		flush_dcache_page(page);
+		kunmap_local(to);
+		last += n;
+		len -= n;
+	}
+	return true;
+}
+
+static bool write_piece(struct medge_walk *w, struct sk_buff *skb,
+			const struct medge_op *op)
+{
+	u32 len = op->len, last = 0;
+	struct source src;
+	u8 tail[LAST_BYTES];
+	bool ok = true;
+
+	if (op->offset + len == op->op_len)
+		last = min_t(u32, len, LAST_BYTES);
+	len -= last;
+	if (len) {
+		source_start(&src, skb, op->data_off, len);
+		ok = walk_write(w, &src, len);
+		skb_abort_seq_read(&src.seq);
+	}
+	if (ok && last)
+		ok = !skb_copy_bits(skb, op->data_off + len, tail, last) &&
+		     write_last(w, tail, last);
+	return medge_walk_end(w) && ok;
+}
+
+/* The original value comes in network order, and is stored in ours. */
+static bool place_atomic(struct medge_walk *w, struct sk_buff *skb,
+			 const struct medge_op *op)
+{
+	__be64 wire;
+	u64 value;
+	bool ok;
+
+	if (op->len != sizeof(wire) ||
+	    skb_copy_bits(skb, op->data_off, &wire, sizeof(wire)))
+		return medge_walk_end(w) && false;
+	value = be64_to_cpu(wire);
+	ok = write_last(w, (u8 *)&value, sizeof(value));
+	return medge_walk_end(w) && ok;
+}
+
+static bool place_write(struct medge_qp *qp, struct sk_buff *skb,
+			const struct medge_op *op)
+{
+	struct medge_sge sge = {
+		.addr = op->addr + op->offset,
+		.length = op->len,
+		.lkey = op->rkey,
+	};
+	struct medge_walk w;
+
+	medge_walk_start(&w, qp->ibqp.pd, IB_ACCESS_REMOTE_WRITE, &sge, 1, 0,
+			 op->len);
+	return write_piece(&w, skb, op);
+}
+
+static bool place_send(struct medge_qp *qp, struct sk_buff *skb,
+		       const struct medge_piece *piece)
+{
+	const struct medge_op *op = &piece->op;
+	const struct medge_recv_snap *snap;
+	struct medge_walk w;
+
+	snap = medge_snap_recv(qp, qp->recv_base + piece->recv_index);
+	medge_walk_start(&w, qp->ibqp.pd, IB_ACCESS_LOCAL_WRITE, snap->sge,
+			 snap->num_sge, op->offset, op->len);
+	return write_piece(&w, skb, op);
+}
+
+static bool place_response(struct medge_qp *qp, struct sk_buff *skb,
+			   const struct medge_op *op)
+{
+	const struct medge_send_snap *snap = medge_snap_send(qp, op->op_no);
+	struct medge_walk w;
+
+	medge_walk_start(&w, qp->ibqp.pd, IB_ACCESS_LOCAL_WRITE,
+			 medge_snap_sges(snap), snap->wqe.num_sge, op->offset,
+			 op->len);
+	if (medge_snap_is_atomic(snap))
+		return place_atomic(&w, skb, op);
+	return write_piece(&w, skb, op);
+}
+
+enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
+				 const struct medge_piece *piece)
+{
+	const struct medge_op *op = &piece->op;
+
+	if (!op->len)
+		return MEDGE_NAK_NONE;
+	switch (op->opcode) {
+	case MEDGE_OP_WRITE:
+	case MEDGE_OP_WRITE_IMM:
+		return place_write(qp, skb, op) ? MEDGE_NAK_NONE :
+						  MEDGE_NAK_ACCESS;
+	case MEDGE_OP_SEND:
+	case MEDGE_OP_SEND_IMM:
+		/* The receiver's own fault (IBTA 9.9.3.1). */
+		return place_send(qp, skb, piece) ? MEDGE_NAK_NONE :
+						    MEDGE_NAK_OPERATION;
+	case MEDGE_OP_RESPONSE:
+		return place_response(qp, skb, op) ? MEDGE_NAK_NONE :
+						     MEDGE_NAK_ACCESS;
+	default:
+		return MEDGE_NAK_INVALID_REQUEST;
+	}
+}

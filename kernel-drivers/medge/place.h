@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Registered memory, part by part: what frames are made of and placed in. */
+#ifndef MEDGE_PLACE_H
+#define MEDGE_PLACE_H
+
+#include "qp.h"
+
+/**
+ * struct medge_walk - a way through the memory of a list of SGEs
+ * @pd: the PD their keys must belong to
+ * @access: IB_ACCESS_* needed; 0: local read
+ * @sge: the one we are in
+ * @num_sge: how many are left, it included
+ * @skip: bytes of @sge that we are past
+ * @left: bytes of the way left
+ * @mr: of @sge, held; NULL: not looked up yet
+ * @fault: an SGE may not be used so; the way ends there
+ */
+struct medge_walk {
+	struct ib_pd *pd;
+	int access;
+	const struct medge_sge *sge;
+	u32 num_sge;
+	u32 skip;
+	u32 left;
+	struct medge_mr *mr;
+	bool fault;
+};
+
+/* Start at @offset bytes into the list, for @len bytes. */
+void medge_walk_start(struct medge_walk *w, struct ib_pd *pd, int access,
+		      const struct medge_sge *sge, u32 num_sge, u32 offset,
+		      u32 len);
+/*
+ * The next part of at most @max bytes, within one page; 0: the end, or a fault.
+ */
+u32 medge_walk_next(struct medge_walk *w, u32 max, struct page **page,
+		    u32 *off);
+/* Return: false if the way had a fault or the list was too short. */
+bool medge_walk_end(struct medge_walk *w);
+
+/* Copy the next @len bytes of the way to @to. */
+bool medge_walk_read(struct medge_walk *w, void *to, u32 len);
+
+/*
+ * Copy a piece of a received frame to where it belongs. The key, its rights
+ * and bounds are checked here and now. Any context, with or without qp->lock;
+ * if without, qp->placing keeps the snapshots as they are.
+ */
+enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
+				 const struct medge_piece *piece);
+
+#endif /* MEDGE_PLACE_H */

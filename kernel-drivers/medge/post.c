@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* From the send ring to the connection: take each WQE once, check it, submit it. */
+#include "place.h"
+#include "post.h"
+#include "snap.h"
+
+enum {
+	WQE_FLAGS = MEDGE_WQE_SIGNALED | MEDGE_WQE_SOLICITED |
+		    MEDGE_WQE_INLINE | MEDGE_WQE_FENCE |
+		    MEDGE_WQE_FENCE_BACKWARD | MEDGE_WQE_FENCE_FORWARD,
+};
+
+/*
+ * What each kind of work request becomes, what it needs of its SGEs, and of
+ * the peer's memory (@remote: it names some).
+ */
+static const struct wqe_kind {
+	u8 opcode;
+	bool remote;
+	bool may_inline;
+	int access;
+} wqe_kinds[MEDGE_WQE_OPCODES] = {
+	[MEDGE_WQE_WRITE] = { MEDGE_OP_WRITE, true, true, 0 },
+	[MEDGE_WQE_WRITE_IMM] = { MEDGE_OP_WRITE_IMM, true, true, 0 },
+	[MEDGE_WQE_SEND] = { MEDGE_OP_SEND, false, true, 0 },
+	[MEDGE_WQE_SEND_IMM] = { MEDGE_OP_SEND_IMM, false, true, 0 },
+	[MEDGE_WQE_READ] = {
+		MEDGE_OP_READ, true, false, IB_ACCESS_LOCAL_WRITE
+	},
+	[MEDGE_WQE_CMP_SWAP] = {
+		MEDGE_OP_CMP_SWAP, true, false, IB_ACCESS_LOCAL_WRITE
+	},
+	[MEDGE_WQE_FETCH_ADD] = {
+		MEDGE_OP_FETCH_ADD, true, false, IB_ACCESS_LOCAL_WRITE
+	},
+};
+
+static bool sges_usable(struct medge_qp *qp, const struct medge_sge *sge,
+			u32 num_sge, int access)
+{
+	for (; num_sge; num_sge--, sge++) {
+		struct medge_mr *mr;
+
+		if (!sge->length)
+			continue;
+		mr = medge_mr_get(qp->ibqp.pd, sge->lkey, sge->addr,
+				  sge->length, access);
+		if (!mr)
+			return false;
+		medge_mr_put(mr);
+	}
+	return true;
+}
+
+/* Take the rest of a WQE whose head is in @snap, and check it. */
+static enum medge_status take_inline(struct medge_qp *qp,
+				     struct medge_send_snap *snap,
+				     const void *entry)
+{
+	u32 len = snap->wqe.inline_len;
+
+	if (!wqe_kinds[snap->wqe.opcode].may_inline)
+		return MEDGE_LOCAL_OPERATION;
+	if (len > qp->max_inline ||
+	    len > BIT(qp->sq.shift) - sizeof(snap->wqe))
+		return MEDGE_LOCAL_LENGTH;
+	memcpy(snap->data, entry + sizeof(snap->wqe), len);
+	snap->wqe.num_sge = 0;
+	snap->len = len;
+	return MEDGE_OK;
+}
+
+static enum medge_status take_sges(struct medge_qp *qp,
+				   struct medge_send_snap *snap,
+				   const void *entry)
+{
+	const struct medge_sge *sge = medge_snap_sges(snap);
+	u32 i, num_sge = snap->wqe.num_sge;
+	u64 len = 0;
+
+	snap->wqe.inline_len = 0;
+	if (num_sge > qp->max_sge ||
+	    num_sge * sizeof(*sge) > BIT(qp->sq.shift) - sizeof(snap->wqe)) {
+		snap->wqe.num_sge = 0;
+		return MEDGE_LOCAL_OPERATION;
+	}
+	memcpy(snap->data, entry + sizeof(snap->wqe), num_sge * sizeof(*sge));
+	for (i = 0; i < num_sge; i++)
+		len += sge[i].length;
+	if (len > MEDGE_MSG_MAX)
+		return MEDGE_LOCAL_LENGTH;
+	if (medge_snap_is_atomic(snap) && len != sizeof(u64))
+		return MEDGE_LOCAL_LENGTH;
+	snap->len = len;
+	if (!sges_usable(qp, sge, num_sge, wqe_kinds[snap->wqe.opcode].access))
+		return MEDGE_LOCAL_PROTECTION;
+	return MEDGE_OK;
+}
+
+static enum medge_status take_wqe(struct medge_qp *qp,
+				  struct medge_send_snap *snap, u32 index)
+{
+	const void *entry = medge_ring_entry(&qp->sq, index);
+
+	memcpy(&snap->wqe, entry, sizeof(snap->wqe));
+	/* From here on, nothing that has been read is read again. */
+	barrier();
+	snap->len = 0;
+	snap->index = index;
+	if (qp->sq_sig_all)
+		snap->wqe.flags |= MEDGE_WQE_SIGNALED;
+	if (snap->wqe.opcode >= MEDGE_WQE_OPCODES ||
+	    snap->wqe.flags & ~WQE_FLAGS) {
+		snap->wqe.opcode = MEDGE_WQE_WRITE;
+		snap->wqe.num_sge = 0;
+		return MEDGE_LOCAL_OPERATION;
+	}
+	if (snap->wqe.flags & MEDGE_WQE_INLINE)
+		return take_inline(qp, snap, entry);
+	return take_sges(qp, snap, entry);
+}
+
+static void describe(const struct medge_qp *qp,
+		     const struct medge_send_snap *snap,
+		     struct medge_request *req)
+{
+	const struct wqe_kind *kind = &wqe_kinds[snap->wqe.opcode];
+	u16 flags = snap->wqe.flags;
+
+	*req = (struct medge_request) {
+		.opcode = kind->opcode,
+		.flags = qp->relaxed ? 0 : MEDGE_OP_STRICT,
+		.len = medge_snap_is_atomic(snap) ? MEDGE_ATOMIC_LEN :
+						    snap->len,
+		.imm = snap->wqe.imm,
+	};
+	if (kind->remote) {
+		req->addr = snap->wqe.remote_addr;
+		req->rkey = snap->wqe.rkey;
+	}
+	if (flags & MEDGE_WQE_FENCE_BACKWARD)
+		req->flags |= MEDGE_OP_FENCE_BACKWARD;
+	if (flags & MEDGE_WQE_FENCE_FORWARD)
+		req->flags |= MEDGE_OP_FENCE_FORWARD;
+	if (flags & MEDGE_WQE_SOLICITED)
+		req->flags |= MEDGE_OP_SOLICITED;
+	if (flags & MEDGE_WQE_FENCE)
+		req->submit |= MEDGE_SUBMIT_FENCE;
+	if (flags & MEDGE_WQE_SIGNALED)
+		req->submit |= MEDGE_SUBMIT_SIGNALED;
+}
+
+static void submit(struct medge_qp *qp, u32 index)
+{
+	u32 op_no = medge_conn_next_op(qp->conn);
+	struct medge_send_snap *snap = medge_snap_send(qp, op_no);
+	enum medge_status status = take_wqe(qp, snap, index);
+	struct medge_request req;
+
+	describe(qp, snap, &req);
+	qp->op_base = op_no - index;
+	qp->unsent = true;
+	medge_conn_submit(qp->conn, &req);
+	/* What is wrong with it shows when all before it have completed. */
+	if (status)
+		medge_conn_fail_op(qp->conn, op_no, status);
+}
+
+void medge_post_take(struct medge_qp *qp)
+{
+	struct medge_ring_hdr *hdr = qp->sq.hdr;
+	u32 n;
+
+	if (qp->state != IB_QPS_RTS || !hdr)
+		return;
+	if (READ_ONCE(hdr->need_doorbell)) {
+		WRITE_ONCE(hdr->need_doorbell, 0);
+		/* Who does not see it has stored a prod that we see, or will. */
+		smp_mb();
+	}
+	n = min(medge_ring_posted(&qp->sq), medge_conn_send_room(qp->conn));
+	/* A WQE that fails at once takes the QP out of RTS, and flushes. */
+	while (n-- && qp->state == IB_QPS_RTS)
+		submit(qp, qp->sq.cons++);
+}
+
+bool medge_post_idle(struct medge_qp *qp)
+{
+	struct medge_ring_hdr *hdr = qp->sq.hdr;
+
+	if (qp->state != IB_QPS_RTS || !hdr)
+		return true;
+	if (qp->unsent || !medge_conn_send_room(qp->conn))
+		return true;
+	WRITE_ONCE(hdr->need_doorbell, 1);
+	/* Pairs with the barrier between the user's prod and his look at this. */
+	smp_mb();
+	return !medge_ring_posted(&qp->sq);
+}

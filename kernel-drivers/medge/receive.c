@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Take frames from a rail to their connection, and place what they bring. */
+#include <linux/etherdevice.h>
+#include <linux/skbuff.h>
+
+#include "device.h"
+#include "place.h"
+#include "qp.h"
+#include "rail.h"
+#include "stats.h"
+
+enum {
+	/* Copies up to this cost less than giving up the lock for them. */
+	RX_COPY_LOCKED = 1024,
+};
+
+/* A frame that has come, and its headers. */
+struct arrival {
+	struct sk_buff *skb;
+	u32 rail;
+	struct medge_frame frame;
+	struct medge_ack ack;		/* if frame.type says so */
+	struct sk_buff_head used;	/* to be freed without the lock */
+};
+
+/* A frame's state lives in its skb, which the connection may hold. */
+static struct medge_rx *skb_rx(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct medge_rx) > sizeof(skb->cb));
+	return (struct medge_rx *)skb->cb;
+}
+
+static struct sk_buff *rx_skb(struct medge_rx *rx)
+{
+	return container_of((void *)rx, struct sk_buff, cb);
+}
+
+static enum medge_drop decode(struct arrival *a)
+{
+	struct sk_buff *skb = a->skb;
+	enum medge_drop drop;
+	u32 linear;
+
+	if (!pskb_may_pull(skb, sizeof(struct medge_frame_hdr)))
+		return MEDGE_DROP_RUNT;
+	linear = medge_wire_linear(skb->data, skb_headlen(skb), skb->len);
+	if (!pskb_may_pull(skb, min(linear, skb->len)))
+		return MEDGE_DROP_RUNT;
+	drop = medge_wire_decode(skb->data, skb_headlen(skb), skb->len,
+				 &a->frame);
+	if (drop == MEDGE_DROP_NONE && a->frame.type == MEDGE_FRAME_ACK)
+		medge_wire_decode_ack(skb->data, &a->ack);
+	return drop;
+}
+
+static bool may_receive(const struct medge_qp *qp, const u8 *smac)
+{
+	if (!qp->conn || !ether_addr_equal(qp->dmac, smac))
+		return false;
+	switch (qp->state) {
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+		return true;
+	case IB_QPS_ERR:
+		/* The peer may have missed our NAK. */
+		return qp->refused;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Copy a piece; a large one without the lock, so that several CPUs can at once.
+ * Return: false if the QP has failed meanwhile, and the piece is of no matter.
+ */
+static bool place(struct medge_qp *qp, struct sk_buff *skb,
+		  const struct medge_piece *piece, enum medge_nak *nak)
+{
+	if (piece->op.len <= RX_COPY_LOCKED) {
+		*nak = medge_place_piece(qp, skb, piece);
+		return true;
+	}
+	qp->placing++;
+	spin_unlock(&qp->lock);
+	*nak = medge_place_piece(qp, skb, piece);
+	spin_lock(&qp->lock);
+	qp->now = ktime_get_ns();
+	qp->placing--;
+	if (qp->state != IB_QPS_ERR)
+		return true;
+	if (qp->flush_late && !qp->placing) {
+		qp->flush_late = false;
+		medge_flush_sq(qp);
+		medge_flush_rq(qp);
+	}
+	return false;
+}
+
+/* Go as far as possible with an accepted frame; it is used up, or held. */
+static void proceed(struct medge_qp *qp, struct medge_rx *rx,
+		    struct sk_buff_head *used)
+{
+	struct sk_buff *skb = rx_skb(rx);
+	struct medge_piece piece;
+	enum medge_rx_step step;
+	enum medge_nak nak;
+
+	for (;;) {
+		step = medge_conn_step(qp->conn, qp->now, rx, skb->data,
+				       skb->len, &piece);
+		if (step == MEDGE_RX_HELD)
+			return;
+		if (step == MEDGE_RX_DONE || !place(qp, skb, &piece, &nak))
+			break;
+		medge_conn_placed(qp->conn, qp->now, rx, &piece, nak);
+	}
+	__skb_queue_tail(used, skb);
+}
+
+/* Frames that waited for others, and need not any more. */
+static void proceed_released(struct medge_qp *qp, struct sk_buff_head *used)
+{
+	struct medge_rx *rx;
+
+	while ((rx = medge_conn_released(qp->conn)))
+		proceed(qp, rx, used);
+}
+
+/*
+ * Give the frame to the connection. Of an uncut superframe it may want some
+ * frames and have others: then each stretch of new ones has its own clone.
+ */
+static void receive_frames(struct medge_qp *qp, struct arrival *a)
+{
+	const struct medge_ack *ack = NULL;
+	struct sk_buff *skb = a->skb, *rest;
+	u16 skip = 0;
+
+	if (a->frame.type == MEDGE_FRAME_ACK)
+		ack = &a->ack;
+	while (skb) {
+		struct medge_rx *rx = skb_rx(skb);
+		enum medge_drop drop;
+		bool more;
+
+		memset(rx, 0, sizeof(*rx));
+		drop = medge_conn_receive(qp->conn, qp->now, a->rail,
+					  &a->frame, ack, rx, &skip);
+		if (drop != MEDGE_DROP_NONE)
+			break;
+		more = skip < a->frame.nframes;
+		if (!rx->nframes) {
+			if (more)
+				continue;
+			break;
+		}
+		rest = more ? skb_clone(skb, GFP_ATOMIC) : NULL;
+		proceed(qp, rx, &a->used);
+		proceed_released(qp, &a->used);
+		skb = rest;
+		if (skb && !may_receive(qp, qp->dmac))
+			break;
+	}
+	if (skb)
+		__skb_queue_tail(&a->used, skb);
+	/* The acknowledgement alone may have let others go. */
+	proceed_released(qp, &a->used);
+}
+
+static void receive(struct medge_qp *qp, struct arrival *a, const u8 *smac)
+{
+	spin_lock_bh(&qp->lock);
+	if (!may_receive(qp, smac)) {
+		spin_unlock_bh(&qp->lock);
+		medge_count(qp->dev, rx_bad_peer);
+		kfree_skb(a->skb);
+		return;
+	}
+	qp->now = ktime_get_ns();
+	__skb_queue_head_init(&a->used);
+	receive_frames(qp, a);
+	medge_send_unlock(qp);
+	__skb_queue_purge_reason(&a->used, SKB_CONSUMED);
+}
+
+void medge_receive(struct medge_rail *rail, struct sk_buff *skb, const u8 *smac)
+{
+	struct medge_device *dev = rail->dev;
+	struct arrival a = { .skb = skb, .rail = rail->index };
+	enum medge_drop drop = decode(&a);
+	struct medge_qp *qp;
+
+	if (drop != MEDGE_DROP_NONE) {
+		medge_count_drop(dev, drop);
+		kfree_skb(skb);
+		return;
+	}
+	qp = medge_qp_get(dev, a.frame.qpn);
+	if (!qp) {
+		medge_count(dev, rx_no_qp);
+		kfree_skb(skb);
+		return;
+	}
+	receive(qp, &a, smac);
+	medge_qp_put(qp);
+}
+
+void medge_receive_free_held(struct medge_qp *qp)
+{
+	struct medge_rx *rx;
+
+	while ((rx = medge_conn_unhold(qp->conn)))
+		kfree_skb(rx_skb(rx));
+}

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Build frames from the sender's own memory, and give them to the rails. */
+#include <linux/etherdevice.h>
+#include <linux/skbuff.h>
+#include <linux/unaligned.h>
+
+#include "device.h"
+#include "place.h"
+#include "post.h"
+#include "qp.h"
+#include "snap.h"
+#include "stats.h"
+
+enum {
+	/* Ethernet header, and what devices below commonly want in front. */
+	TX_HEADROOM = 64,
+	/* Payload up to this is copied beside the header: cheaper than a page. */
+	TX_COPY = 256,
+	/* skbs built in one go, under the lock. */
+	TX_BATCH = 16,
+	/* Goes of one turn; in softirq and out of it. */
+	TX_GOES_SOFTIRQ = 4,
+	TX_GOES = 32,
+	/* Looks at a ring whose user posts just what leads to no frame. */
+	TX_LOOKS = 4,
+};
+
+/* What flush must know of an skb. */
+struct tx_cb {
+	u32 rail;
+};
+
+static struct tx_cb *tx_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct tx_cb) > sizeof(skb->cb));
+	return (struct tx_cb *)skb->cb;
+}
+
+/* Where a frame's payload comes from. */
+struct payload {
+	struct medge_walk walk;
+	struct medge_sge one;		/* a response's only SGE */
+	const u8 *copy;			/* not NULL: from here instead */
+	u8 atomic[MEDGE_ATOMIC_LEN];
+};
+
+static void payload_response(struct medge_qp *qp, const struct medge_tx *tx,
+			     const struct medge_op *op, struct payload *p)
+{
+	if (tx->is_atomic) {
+		put_unaligned_be64(tx->atomic, p->atomic);
+		p->copy = p->atomic;
+		return;
+	}
+	p->one = (struct medge_sge) {
+		.addr = op->addr + op->offset,
+		.length = op->len,
+		.lkey = op->rkey,
+	};
+	medge_walk_start(&p->walk, qp->ibqp.pd, IB_ACCESS_REMOTE_READ, &p->one,
+			 1, 0, op->len);
+}
+
+static void payload_request(struct medge_qp *qp, const struct medge_op *op,
+			    struct payload *p)
+{
+	const struct medge_send_snap *snap = medge_snap_send(qp, op->op_no);
+
+	if (medge_snap_is_atomic(snap)) {
+		put_unaligned_be64(snap->wqe.compare_add, p->atomic);
+		put_unaligned_be64(snap->wqe.swap, p->atomic + 8);
+		p->copy = p->atomic;
+	} else if (snap->wqe.flags & MEDGE_WQE_INLINE) {
+		p->copy = snap->data + op->offset;
+	} else {
+		medge_walk_start(&p->walk, qp->ibqp.pd, 0,
+				 medge_snap_sges(snap), snap->wqe.num_sge,
+				 op->offset, op->len);
+	}
+}
+
+static void payload_find(struct medge_qp *qp, const struct medge_tx *tx,
+			 const struct medge_op *op, struct payload *p)
+{
+	p->copy = NULL;
+	if (op->opcode == MEDGE_OP_RESPONSE)
+		payload_response(qp, tx, op, p);
+	else
+		payload_request(qp, op, p);
+}
+
+static bool payload_read(struct payload *p, void *to, u32 len)
+{
+	bool ok;
+
+	if (p->copy) {
+		memcpy(to, p->copy, len);
+		return true;
+	}
+	ok = medge_walk_read(&p->walk, to, len);
+	return medge_walk_end(&p->walk) && ok;
+}
+
+/* The memory of @op is gone: it, or the peer's request, cannot go on. */
+static void payload_gone(struct medge_qp *qp, const struct medge_op *op)
+{
+	if (op->opcode == MEDGE_OP_RESPONSE)
+		medge_conn_fail_response(qp->conn, op->op_no);
+	else
+		medge_conn_fail_op(qp->conn, op->op_no, MEDGE_LOCAL_PROTECTION);
+}
+
+static struct sk_buff *new_skb(struct medge_qp *qp, u32 len)
+{
+	struct sk_buff *skb = alloc_skb(TX_HEADROOM + len, GFP_ATOMIC);
+
+	if (!skb) {
+		medge_count(qp->dev, tx_errors);
+		return NULL;
+	}
+	skb_reserve(skb, TX_HEADROOM);
+	skb_reset_network_header(skb);
+	return skb;
+}
+
+static void add_len(struct sk_buff *skb, u32 len, u32 truesize)
+{
+	skb->len += len;
+	skb->data_len += len;
+	skb->truesize += truesize;
+}
+
+/* The pages themselves. Return: they are too many, bytes are left. */
+static bool add_pages(struct sk_buff *skb, struct medge_walk *w)
+{
+	struct skb_shared_info *si = skb_shinfo(skb);
+	struct page *page, *last = NULL;
+	u32 off, len, end = 0;
+
+	/* Whoever wants them unchanged must copy them: they are the user's. */
+	si->flags |= SKBFL_SHARED_FRAG;
+	while (si->nr_frags < MAX_SKB_FRAGS &&
+	       (len = medge_walk_next(w, U32_MAX, &page, &off))) {
+		bool next = last && !off && end == PAGE_SIZE &&
+			    page == last + 1 &&
+			    page_folio(page) == page_folio(last);
+
+		if (next) {
+			skb_frag_size_add(&si->frags[si->nr_frags - 1], len);
+		} else {
+			get_page(page);
+			skb_fill_page_desc(skb, si->nr_frags, page, off, len);
+		}
+		add_len(skb, len, len);
+		last = page;
+		end = off + len;
+	}
+	return w->left && !w->fault;
+}
+
+/* Copies of them. Return: there was memory for that. */
+static bool add_copies(struct sk_buff *skb, struct medge_walk *w)
+{
+	struct skb_shared_info *si = skb_shinfo(skb);
+
+	while (w->left && !w->fault) {
+		u32 len = min_t(u32, w->left, PAGE_SIZE);
+		struct page *page = NULL;
+
+		if (si->nr_frags < MAX_SKB_FRAGS)
+			page = alloc_page(GFP_ATOMIC);
+		if (!page)
+			return false;
+		skb_fill_page_desc(skb, si->nr_frags, page, 0, len);
+		add_len(skb, len, PAGE_SIZE);
+		if (!medge_walk_read(w, page_address(page), len))
+			break;
+	}
+	return true;
+}
+
+static void drop_frags(struct sk_buff *skb)
+{
+	u32 i;
+
+	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++)
+		put_page(skb_frag_page(&skb_shinfo(skb)->frags[i]));
+	skb_shinfo(skb)->nr_frags = 0;
+	skb->truesize -= skb->data_len;
+	skb->len -= skb->data_len;
+	skb->data_len = 0;
+}
+
+enum build { BUILT, NO_MEMORY, GONE };
+
+static enum build add_payload(struct medge_qp *qp, const struct medge_tx *tx,
+			      struct sk_buff *skb)
+{
+	struct payload p;
+
+	payload_find(qp, tx, &tx->op, &p);
+	if (add_pages(skb, &p.walk)) {
+		medge_walk_end(&p.walk);
+		drop_frags(skb);
+		payload_find(qp, tx, &tx->op, &p);
+		if (!add_copies(skb, &p.walk)) {
+			medge_walk_end(&p.walk);
+			return NO_MEMORY;
+		}
+	}
+	return medge_walk_end(&p.walk) ? BUILT : GONE;
+}
+
+static bool is_copied(struct medge_qp *qp, const struct medge_tx *tx)
+{
+	const struct medge_op *op = &tx->op;
+
+	return op->len <= TX_COPY || tx->is_atomic ||
+	       (op->opcode != MEDGE_OP_RESPONSE &&
+		medge_snap_send(qp, op->op_no)->wqe.flags & MEDGE_WQE_INLINE);
+}
+
+static void mark_superframe(struct sk_buff *skb, const struct medge_tx *tx,
+			    u32 seg_len)
+{
+	struct skb_shared_info *si = skb_shinfo(skb);
+
+	si->gso_size = seg_len;
+	si->gso_segs = tx->nframes;
+	si->gso_type = SKB_GSO_FRAGLIST;
+}
+
+/* Payload bytes of each frame of the run but the last: the header says so. */
+static u32 header_seg_len(const void *hdr)
+{
+	const struct medge_frame_hdr *fh = hdr;
+
+	return be16_to_cpu(fh->seg_len);
+}
+
+/* One op's frame, or a run of them. */
+static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
+			    struct sk_buff **skbp)
+{
+	bool copied = is_copied(qp, tx);
+	u32 len = tx->op.len;
+	struct payload p;
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = new_skb(qp, MEDGE_HDR_LEN + (copied ? len : 0));
+	*skbp = skb;
+	if (!skb)
+		return NO_MEMORY;
+	hdr = skb_put(skb, MEDGE_HDR_LEN);
+	medge_tx_header(qp->conn, tx, hdr);
+	if (tx->nframes > 1)
+		mark_superframe(skb, tx, header_seg_len(hdr));
+	if (!copied)
+		return add_payload(qp, tx, skb);
+	if (!len)
+		return BUILT;
+	payload_find(qp, tx, &tx->op, &p);
+	return payload_read(&p, skb_put(skb, len), len) ? BUILT : GONE;
+}
+
+/* Several small ops in one frame, all of it in one piece. */
+static enum build build_packed(struct medge_qp *qp, const struct medge_tx *tx,
+			       struct medge_op *op, struct sk_buff **skbp)
+{
+	struct sk_buff *skb = new_skb(qp, tx->len);
+	struct payload p;
+	u32 at, end;
+	u8 *buf;
+
+	*skbp = skb;
+	if (!skb)
+		return NO_MEMORY;
+	buf = skb_put(skb, tx->len);
+	at = medge_tx_header(qp->conn, tx, buf);
+	for (;;) {
+		end = at + op->len;
+		if (WARN_ON_ONCE(end > tx->len))
+			return NO_MEMORY;
+		payload_find(qp, tx, op, &p);
+		if (op->len && !payload_read(&p, buf + at, op->len))
+			return GONE;
+		if (!medge_tx_next_op(qp->conn, tx, op))
+			break;
+		at = round_up(end, 8) + sizeof(struct medge_op_hdr);
+		if (WARN_ON_ONCE(at > tx->len))
+			return NO_MEMORY;
+		memset(buf + end, 0, round_up(end, 8) - end);
+		medge_wire_encode_op(buf + round_up(end, 8), op);
+	}
+	skb_trim(skb, end);
+	return BUILT;
+}
+
+static enum build build_ack(struct medge_qp *qp, const struct medge_tx *tx,
+			    struct sk_buff **skbp)
+{
+	struct sk_buff *skb = new_skb(qp, MEDGE_ACK_LEN);
+
+	*skbp = skb;
+	if (!skb)
+		return NO_MEMORY;
+	medge_tx_header(qp->conn, tx, skb_put(skb, MEDGE_ACK_LEN));
+	return BUILT;
+}
+
+/* If @op ends what has been submitted so far, no ack is needed to send it. */
+static void note_sent(struct medge_qp *qp, const struct medge_op *op)
+{
+	if (op->opcode == MEDGE_OP_RESPONSE ||
+	    op->op_no != qp->op_base + qp->sq.cons - 1)
+		return;
+	if (op->opcode == MEDGE_OP_READ || op->offset + op->len >= op->op_len)
+		qp->unsent = false;
+}
+
+static struct sk_buff *build(struct medge_qp *qp, const struct medge_tx *tx)
+{
+	struct medge_op op = tx->op;
+	struct sk_buff *skb;
+	enum build result;
+
+	if (tx->type == MEDGE_FRAME_ACK)
+		result = build_ack(qp, tx, &skb);
+	else if (tx->nops > 1)
+		result = build_packed(qp, tx, &op, &skb);
+	else
+		result = build_run(qp, tx, &skb);
+	/* A frame that there is no memory for counts as sent, and as lost. */
+	if (tx->type != MEDGE_FRAME_ACK)
+		note_sent(qp, &op);
+	if (result == BUILT) {
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+		tx_cb(skb)->rail = tx->rail;
+		return skb;
+	}
+	kfree_skb(skb);
+	if (result == GONE)
+		payload_gone(qp, &op);
+	return NULL;
+}
+
+/* In ERR, a peer that was refused something is still told so. */
+static bool may_send(const struct medge_qp *qp)
+{
+	switch (qp->state) {
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+		return true;
+	case IB_QPS_ERR:
+		return qp->refused;
+	default:
+		return false;
+	}
+}
+
+/* Return: there may be more to send. */
+static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
+{
+	struct medge_tx tx;
+	struct sk_buff *skb;
+	u32 n;
+
+	for (n = 0; n < TX_BATCH && may_send(qp); n++) {
+		if (!medge_conn_poll_tx(qp->conn, qp->now, &tx))
+			return false;
+		if (qp->state == IB_QPS_ERR && tx.type != MEDGE_FRAME_ACK)
+			continue;
+		skb = build(qp, &tx);
+		if (skb)
+			__skb_queue_tail(&out->skbs, skb);
+	}
+	return true;
+}
+
+void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
+{
+	u32 looks;
+
+	__skb_queue_head_init(&out->skbs);
+	out->qp = NULL;
+	if (!qp->conn || qp->sending || !may_send(qp))
+		return;
+	for (looks = 0; looks < TX_LOOKS; looks++) {
+		bool more;
+
+		medge_post_take(qp);
+		more = fill(qp, out);
+		if (!skb_queue_empty(&out->skbs)) {
+			ether_addr_copy(out->dmac, qp->dmac);
+			out->qp = qp;
+			qp->sending = true;
+			return;
+		}
+		if (!more && medge_post_idle(qp))
+			return;
+	}
+	if (may_send(qp))
+		medge_timer_kick(qp);
+}
+
+static void xmit_batch(struct medge_device *dev, struct medge_send_batch *out)
+{
+	struct sk_buff *skb, *next;
+
+	while ((skb = __skb_dequeue(&out->skbs))) {
+		u32 rail = tx_cb(skb)->rail;
+
+		next = skb_peek(&out->skbs);
+		medge_rail_xmit(dev, rail, out->dmac, skb,
+				next && tx_cb(next)->rail == rail);
+	}
+}
+
+/*
+ * A turn: the batch goes out, then what has become ready meanwhile. Nobody
+ * else builds for this QP until then, so each rail sees its frames in order;
+ * and nobody preempts us, so the others never wait long.
+ */
+void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
+{
+	u32 goes = in_serving_softirq() ? TX_GOES_SOFTIRQ : TX_GOES;
+	struct medge_qp *qp = out->qp;
+
+	while (out->qp) {
+		local_bh_disable();
+		xmit_batch(dev, out);
+		spin_lock(&qp->lock);
+		qp->sending = false;
+		qp->now = ktime_get_ns();
+		out->qp = NULL;
+		if (--goes)
+			medge_send_build(qp, out);
+		else
+			medge_timer_kick(qp);
+		medge_timer_update(qp);
+		spin_unlock(&qp->lock);
+		/* Here the frames may be received, if the peer is near. */
+		local_bh_enable();
+	}
+}
+
+void medge_send_unlock(struct medge_qp *qp)
+{
+	struct medge_send_batch out;
+
+	medge_send_build(qp, &out);
+	medge_timer_update(qp);
+	spin_unlock_bh(&qp->lock);
+	medge_send_flush(qp->dev, &out);
+}
+
+int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		    const struct ib_send_wr **bad)
+{
+	struct medge_qp *qp = to_medge_qp(ibqp);
+
+	if (wr) {
+		*bad = wr;
+		return -EOPNOTSUPP;
+	}
+	if (!medge_qp_hold(qp))
+		return 0;
+	medge_count(qp->dev, doorbells);
+	spin_lock_bh(&qp->lock);
+	if (qp->state == IB_QPS_ERR)
+		medge_flush_sq(qp);
+	qp->now = ktime_get_ns();
+	medge_send_unlock(qp);
+	medge_qp_put(qp);
+	return 0;
+}
+
+int medge_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad)
+{
+	struct medge_qp *qp = to_medge_qp(ibqp);
+
+	if (wr) {
+		*bad = wr;
+		return -EOPNOTSUPP;
+	}
+	if (!medge_qp_hold(qp))
+		return 0;
+	medge_count(qp->dev, doorbells);
+	spin_lock_bh(&qp->lock);
+	qp->now = ktime_get_ns();
+	if (qp->state == IB_QPS_ERR) {
+		medge_flush_rq(qp);
+	} else if (qp->rq.hdr) {
+		WRITE_ONCE(qp->rq.hdr->need_doorbell, 0);
+		/* Who still sees it rings again; the others' prod we see. */
+		smp_mb();
+		if (qp->conn && medge_conn_rnr(qp->conn))
+			medge_conn_recv_posted(qp->conn, qp->now);
+	}
+	medge_send_unlock(qp);
+	medge_qp_put(qp);
+	return 0;
+}
