@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Completion queues. */
+#ifndef MEDGE_CQ_H
+#define MEDGE_CQ_H
+
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+
+#include "ring.h"
+
+struct medge_cq {
+	struct ib_cq ibcq;
+	spinlock_t lock;		/* ring.prod, armed, error; any context: irqsave not
+					 * needed, taken with BHs off inside QP locks */
+	struct medge_ring ring;
+	enum ib_cq_notify_flags armed;	/* 0: not armed */
+	bool error;			/* overran */
+	struct work_struct error_work;	/* IB_EVENT_CQ_ERR */
+};
+
+static inline struct medge_cq *to_medge_cq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct medge_cq, ibcq);
+}
+
+/*
+ * Add a completion, and call the completion handler if the CQ was armed for
+ * it (@solicited: or is an error). BHs are off. A full CQ becomes an error CQ: the
+ * CQE is lost, IB_EVENT_CQ_ERR is raised from a work item.
+ */
+void medge_cq_add(struct medge_cq *cq, const struct medge_cqe *cqe,
+		  bool solicited);
+
+int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct uverbs_attr_bundle *attrs);
+int medge_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int medge_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+
+#endif /* MEDGE_CQ_H */

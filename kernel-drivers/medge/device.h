@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The device: what ib_core knows as one RDMA device over one netdev. */
+#ifndef MEDGE_DEVICE_H
+#define MEDGE_DEVICE_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/rhashtable.h>
+#include <linux/spinlock.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+#include "rail.h"
+#include "stats.h"
+
+/* Limits, as query_device tells them. */
+enum {
+	MEDGE_MAX_QP = 65536,
+	MEDGE_MAX_QP_WR = 16384,
+	MEDGE_MAX_SGE = 32,
+	MEDGE_MAX_INLINE = 1024,
+	MEDGE_MAX_CQ = 65536,
+	MEDGE_MAX_CQE = 1 << 22,
+	MEDGE_MAX_MR = 1 << 20,
+	MEDGE_MAX_PD = 1 << 20,
+	MEDGE_GID_TABLE = 128,
+};
+
+/**
+ * struct medge_device - one RDMA device
+ * @entry: in the module's list of devices, see device.c
+ * @netdev_gone: @netdev is being unregistered; under RTNL
+ * @dead: ib_core has taken the device down; under RTNL
+ * @retired: what the QPs that are gone counted; under @retired_lock
+ */
+struct medge_device {
+	struct ib_device ibdev;		/* first: ib_alloc_device() */
+	struct net_device *netdev;	/* the bond, or the only rail */
+	netdevice_tracker netdev_tracker;
+	struct medge_rails rails;
+	struct xarray qps;		/* struct medge_qp_ref by QPN; RCU read */
+	atomic_t num_qps;
+	struct rhashtable mrs;		/* by key; RCU read */
+	struct medge_device_stats __percpu *stats;
+	struct medge_conn_stats *retired;
+	spinlock_t retired_lock;
+	struct list_head entry;
+	bool netdev_gone;
+	bool dead;
+};
+
+static inline struct medge_device *to_medge_device(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct medge_device, ibdev);
+}
+
+/* rdma_link_ops.newlink */
+int medge_device_newlink(const char *name, struct net_device *netdev);
+/* Module exit: no device is left when it returns. No newlink() can come. */
+void medge_devices_destroy(void);
+
+/* RTNL held: an event of @netdev; each device that is concerned follows it. */
+void medge_devices_netdev_event(struct net_device *netdev, unsigned long event,
+				void *info);
+/* RTNL held: the device that has @netdev as its own, or as a rail; NULL: none. */
+struct medge_device *medge_device_by_netdev(const struct net_device *netdev);
+struct medge_device *medge_device_by_rail(const struct net_device *netdev);
+
+#endif /* MEDGE_DEVICE_H */

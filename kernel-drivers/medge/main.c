@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The module: what comes with it and goes with it. */
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <rdma/rdma_netlink.h>
+
+#include "device.h"
+#include "rail.h"
+
+static int netdev_event(struct notifier_block *nb, unsigned long event,
+			void *info)
+{
+	struct net_device *netdev = netdev_notifier_info_to_dev(info);
+
+	switch (event) {
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+	case NETDEV_CHANGEMTU:
+	case NETDEV_CHANGEADDR:
+	case NETDEV_CHANGEUPPER:
+	case NETDEV_UNREGISTER:
+		medge_devices_netdev_event(netdev, event, info);
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block netdev_notifier = {
+	.notifier_call = netdev_event,
+};
+
+static struct rdma_link_ops link_ops = {
+	.type = "medge",
+	.newlink = medge_device_newlink,
+};
+
+static int __init medge_init(void)
+{
+	int err;
+
+	err = medge_gso_register();
+	if (err)
+		return err;
+	err = register_netdevice_notifier(&netdev_notifier);
+	if (err) {
+		medge_gso_unregister();
+		return err;
+	}
+	rdma_link_register(&link_ops);
+	return 0;
+}
+
+static void __exit medge_exit(void)
+{
+	rdma_link_unregister(&link_ops);
+	medge_devices_destroy();
+	unregister_netdevice_notifier(&netdev_notifier);
+	medge_gso_unregister();
+	/* QPs and MRs are freed by RCU callbacks of ours or of kfree_rcu's. */
+	rcu_barrier();
+}
+
+module_init(medge_init);
+module_exit(medge_exit);
+
+MODULE_DESCRIPTION("RDMA over bonded Ethernet ports");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_ALIAS_RDMA_LINK("medge");

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Memory regions: pinned user pages, found by key. */
+#ifndef MEDGE_MR_H
+#define MEDGE_MR_H
+
+#include <linux/completion.h>
+#include <linux/refcount.h>
+#include <linux/rhashtable.h>
+#include <rdma/ib_verbs.h>
+
+struct medge_device;
+
+struct medge_mr {
+	struct ib_mr ibmr;		/* lkey == rkey == key */
+	struct rhash_head node;
+	u32 key;			/* random, never 0 */
+	int access;			/* enum ib_access_flags */
+	u64 iova;
+	u64 length;
+	u32 page_off;			/* of iova in pages[0] */
+	struct page **pages;		/* kvmalloc'd */
+	u32 npages;
+	struct ib_umem *umem;
+	refcount_t ref;			/* users of pages[] */
+	struct completion gone;		/* last of them has left */
+	struct rcu_head rcu;
+};
+
+static inline struct medge_mr *to_medge_mr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct medge_mr, ibmr);
+}
+
+/**
+ * medge_mr_get() - find memory and check that it may be used so
+ * @pd: PD of the QP that asks
+ * @access: IB_ACCESS_* that the use needs (0: local read)
+ *
+ * Key, PD, rights and bounds are checked. A length of 0 is right with any
+ * address of a valid key. Dereg waits for the reference to be put.
+ * Return: MR, or NULL. Put it with medge_mr_put(). Any context.
+ */
+struct medge_mr *medge_mr_get(struct ib_pd *pd, u32 key, u64 addr, u64 len,
+			      int access);
+void medge_mr_put(struct medge_mr *mr);
+
+/* The page that holds @addr, and in @off where. @addr is within @mr. */
+static inline struct page *medge_mr_page(const struct medge_mr *mr, u64 addr,
+					 u32 *off)
+{
+	u64 pos = addr - mr->iova + mr->page_off;
+
+	*off = pos & ~PAGE_MASK;
+	return mr->pages[pos >> PAGE_SHIFT];
+}
+
+int medge_mr_table_init(struct medge_device *dev);
+void medge_mr_table_destroy(struct medge_device *dev);
+
+/* ib_device_ops; their exact signatures are compat.h's and verbs' matter */
+struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+				u64 iova, int access, struct ib_dmah *dmah,
+				struct ib_udata *udata);
+int medge_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+#endif /* MEDGE_MR_H */

@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Queue pairs: made, moved through their states, found by number, unmade. */
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/log2.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+
+#include "compat.h"
+#include "device.h"
+#include "qp.h"
+#include "verbs.h"
+
+/* ---- who is at work on it ---- */
+
+static void put_ref(struct medge_qp_ref *ref)
+{
+	if (refcount_dec_and_test(&ref->users))
+		complete(&ref->unused);
+}
+
+/* RCU read side, or who has the QP for another reason. */
+static struct medge_qp *get_ref(struct medge_qp_ref *ref)
+{
+	struct medge_qp *qp;
+
+	if (!refcount_inc_not_zero(&ref->users))
+		return NULL;
+	qp = READ_ONCE(ref->qp);
+	if (!qp)
+		put_ref(ref);
+	return qp;
+}
+
+struct medge_qp *medge_qp_get(struct medge_device *dev, u32 qpn)
+{
+	struct medge_qp_ref *ref;
+	struct medge_qp *qp = NULL;
+
+	rcu_read_lock();
+	ref = xa_load(&dev->qps, qpn);
+	if (ref)
+		qp = get_ref(ref);
+	rcu_read_unlock();
+	return qp;
+}
+
+bool medge_qp_hold(struct medge_qp *qp)
+{
+	return get_ref(qp->ref);
+}
+
+void medge_qp_put(struct medge_qp *qp)
+{
+	/* The QP may be gone before complete() has returned; its ref is not. */
+	rcu_read_lock();
+	put_ref(qp->ref);
+	rcu_read_unlock();
+}
+
+/* Wait until nobody is at work on the QP, and let nobody in. */
+static void close_qp(struct medge_qp *qp)
+{
+	WRITE_ONCE(qp->ref->qp, NULL);
+	if (!refcount_dec_and_test(&qp->ref->users))
+		wait_for_completion(&qp->ref->unused);
+	/* It needs to be let in, so all it can do is to be cancelled. */
+	hrtimer_cancel(&qp->timer);
+	qp->timer_at = MEDGE_NEVER;
+}
+
+static void open_qp(struct medge_qp *qp)
+{
+	reinit_completion(&qp->ref->unused);
+	WRITE_ONCE(qp->ref->qp, qp);
+	refcount_set_release(&qp->ref->users, 1);
+}
+
+void medge_qps_rail_changed(struct medge_device *dev, u32 rail, u32 weight)
+{
+	struct medge_qp_ref *ref;
+	struct medge_qp *qp;
+	unsigned long qpn;
+
+	xa_for_each(&dev->qps, qpn, ref) {
+		qp = medge_qp_get(dev, qpn);
+		if (!qp)
+			continue;
+		spin_lock_bh(&qp->lock);
+		qp->now = ktime_get_ns();
+		if (qp->conn)
+			medge_conn_rail(qp->conn, rail, weight, qp->now);
+		medge_send_unlock(qp);
+		medge_qp_put(qp);
+	}
+}
+
+/* ---- the connection ---- */
+
+static void connection_config(const struct medge_qp *qp,
+			      struct medge_conn_config *cfg)
+{
+	const struct ib_qp_attr *attr = &qp->attr;
+	u32 room = medge_rails_mtu(qp->dev) - MEDGE_HDR_LEN;
+
+	*cfg = (struct medge_conn_config) {
+		.psn = attr->sq_psn,
+		.peer_psn = attr->rq_psn,
+		.dest_qpn = attr->dest_qp_num,
+		.seg_len = min_t(u32, room, MEDGE_RUN_MAX),
+		.run_max = MEDGE_RUN_MAX,
+		.ord = attr->max_rd_atomic,
+		.ird = attr->max_dest_rd_atomic,
+		.retry_cnt = attr->retry_cnt,
+		.rnr_retry = attr->rnr_retry,
+		.rnr_timer = attr->min_rnr_timer,
+		.timeout_ns = attr->timeout ? 4096ULL << attr->timeout : 0,
+		.ack_frames = MEDGE_ACK_FRAMES,
+		.ack_delay_ns = MEDGE_ACK_DELAY_NS,
+	};
+}
+
+/* INIT to RTR. */
+static int connect_qp(struct medge_qp *qp)
+{
+	struct medge_conn_config cfg;
+	struct medge_conn *conn;
+	u32 i;
+
+	conn = kvzalloc(medge_conn_size(), GFP_KERNEL);
+	if (!conn)
+		return -ENOMEM;
+	connection_config(qp, &cfg);
+
+	spin_lock_bh(&qp->lock);
+	qp->now = ktime_get_ns();
+	medge_conn_init(conn, &cfg, &medge_conn_upcalls, qp->now);
+	medge_conn_set_user(conn, qp);
+	ether_addr_copy(qp->dmac, rdma_ah_retrieve_dmac(&qp->attr.ah_attr));
+	qp->recv_base = qp->rq.done;
+	qp->op_base = medge_conn_next_op(conn) - qp->sq.cons;
+	qp->conn = conn;
+	/* A rail that changes from here on is told by medge_qps_rail_changed(). */
+	for (i = 0; i < MEDGE_MAX_RAILS; i++)
+		medge_conn_rail(conn, i, medge_rail_weight(qp->dev, i),
+				qp->now);
+	qp->state = IB_QPS_RTR;
+	medge_send_unlock(qp);
+	return 0;
+}
+
+/* RTR to RTS. */
+static void start_sending(struct medge_qp *qp)
+{
+	struct medge_conn_config cfg;
+
+	connection_config(qp, &cfg);
+	spin_lock_bh(&qp->lock);
+	qp->now = ktime_get_ns();
+	/* The connection may have failed since modify looked at the state. */
+	if (qp->state == IB_QPS_RTR) {
+		medge_conn_enable_send(qp->conn, &cfg, qp->now);
+		qp->state = IB_QPS_RTS;
+	}
+	medge_send_unlock(qp);
+}
+
+static void fail_qp(struct medge_qp *qp)
+{
+	spin_lock_bh(&qp->lock);
+	qp->now = ktime_get_ns();
+	medge_qp_fail(qp, -1);
+	spin_unlock_bh(&qp->lock);
+}
+
+/* Nobody else is at work on the QP. */
+static void free_connection(struct medge_qp *qp)
+{
+	if (!qp->conn)
+		return;
+	medge_receive_free_held(qp);
+	medge_stats_retire(qp->dev, medge_conn_stats(qp->conn));
+	kvfree(qp->conn);
+	qp->conn = NULL;
+}
+
+/* Receives that were taken from the ring are forgotten with it. */
+static void forget_receives(struct medge_qp *qp)
+{
+	u32 i;
+
+	if (!qp->rq.hdr)
+		return;
+	for (i = 0; i <= qp->rq.mask; i++) {
+		struct medge_recv_snap *snap =
+			qp->rq_snaps + (size_t)i * qp->rq_snap_size;
+
+		snap->valid = false;
+	}
+}
+
+/* The user must ring for what it sends; receives are found when needed. */
+static void reset_rings(struct medge_qp *qp)
+{
+	forget_receives(qp);
+	medge_ring_reset(&qp->sq);
+	medge_ring_reset(&qp->rq);
+	if (qp->sq.hdr)
+		WRITE_ONCE(qp->sq.hdr->need_doorbell, 1);
+	if (qp->rq.hdr)
+		WRITE_ONCE(qp->rq.hdr->need_doorbell, 0);
+}
+
+static void stop_qp(struct medge_qp *qp)
+{
+	spin_lock_bh(&qp->lock);
+	qp->state = IB_QPS_RESET;
+	spin_unlock_bh(&qp->lock);
+	close_qp(qp);
+	cancel_work_sync(&qp->fatal_work);
+	free_connection(qp);
+}
+
+static void reset_qp(struct medge_qp *qp)
+{
+	stop_qp(qp);
+	reset_rings(qp);
+	qp->unsent = false;
+	qp->refused = false;
+	qp->flush_late = false;
+	open_qp(qp);
+}
+
+/* ---- create ---- */
+
+static int check_init(const struct ib_qp_init_attr *init)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+
+	if (init->qp_type != IB_QPT_RC || init->srq || init->create_flags ||
+	    init->rwq_ind_tbl)
+		return -EOPNOTSUPP;
+	if (!init->send_cq || !init->recv_cq)
+		return -EINVAL;
+	if (cap->max_send_wr > MEDGE_MAX_QP_WR ||
+	    cap->max_recv_wr > MEDGE_MAX_QP_WR ||
+	    cap->max_send_sge > MEDGE_MAX_SGE ||
+	    cap->max_recv_sge > MEDGE_MAX_SGE ||
+	    cap->max_inline_data > MEDGE_MAX_INLINE)
+		return -EINVAL;
+	return 0;
+}
+
+static int create_sq(struct medge_qp *qp, struct ib_qp_cap *cap,
+		     struct ib_ucontext *uctx, struct medge_ring_map *map)
+{
+	u32 data, entries, shift;
+	int err;
+
+	if (!cap->max_send_wr)
+		return 0;
+	data = max_t(u32, cap->max_inline_data,
+		     cap->max_send_sge * sizeof(struct medge_sge));
+	shift = ilog2(roundup_pow_of_two(sizeof(struct medge_send_wqe) + data));
+	err = medge_ring_create(&qp->sq, uctx, cap->max_send_wr, shift, map);
+	if (err)
+		return err;
+
+	cap->max_send_wr = map->nentries;
+	entries = min_t(u32, map->nentries, MEDGE_OP_WINDOW);
+	qp->sq_snap_mask = entries - 1;
+	qp->sq_snap_size = sizeof(struct medge_send_snap) + BIT(shift) -
+			   sizeof(struct medge_send_wqe);
+	qp->sq_snaps = kvcalloc(entries, qp->sq_snap_size, GFP_KERNEL);
+	return qp->sq_snaps ? 0 : -ENOMEM;
+}
+
+static int create_rq(struct medge_qp *qp, struct ib_qp_cap *cap,
+		     struct ib_ucontext *uctx, struct medge_ring_map *map)
+{
+	u32 shift;
+	int err;
+
+	if (!cap->max_recv_wr)
+		return 0;
+	shift = ilog2(roundup_pow_of_two(sizeof(struct medge_recv_wqe) +
+					 cap->max_recv_sge *
+					 sizeof(struct medge_sge)));
+	err = medge_ring_create(&qp->rq, uctx, cap->max_recv_wr, shift, map);
+	if (err)
+		return err;
+
+	cap->max_recv_wr = map->nentries;
+	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
+			   cap->max_recv_sge * sizeof(struct medge_sge);
+	qp->rq_snaps = kvcalloc(map->nentries, qp->rq_snap_size, GFP_KERNEL);
+	return qp->rq_snaps ? 0 : -ENOMEM;
+}
+
+static void destroy_queues(struct medge_qp *qp)
+{
+	medge_ring_destroy(&qp->sq);
+	medge_ring_destroy(&qp->rq);
+	kvfree(qp->sq_snaps);
+	kvfree(qp->rq_snaps);
+}
+
+/* What the user asked of us; a provider may know fewer flags than we, or more. */
+static int read_request(struct ib_udata *udata, struct medge_create_qp_req *req)
+{
+	size_t len = min(sizeof(*req), udata->inlen);
+
+	*req = (struct medge_create_qp_req) {};
+	if (ib_copy_from_udata(req, udata, len))
+		return -EFAULT;
+	if (udata->inlen > len &&
+	    !ib_is_udata_cleared(udata, len, udata->inlen - len))
+		return -EOPNOTSUPP;
+	if (req->flags & ~MEDGE_CREATE_QP_RELAXED || req->reserved)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
+		    const struct medge_create_qp_req *req)
+{
+	qp->dev = to_medge_device(qp->ibqp.device);
+	mutex_init(&qp->modify_lock);
+	spin_lock_init(&qp->lock);
+	INIT_WORK(&qp->fatal_work, medge_qp_fatal);
+	medge_hrtimer_setup(&qp->timer, medge_timer_fire, CLOCK_MONOTONIC,
+			    HRTIMER_MODE_ABS_SOFT);
+	qp->timer_at = MEDGE_NEVER;
+	qp->state = IB_QPS_RESET;
+	qp->relaxed = req->flags & MEDGE_CREATE_QP_RELAXED;
+	qp->sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
+	qp->max_sge = init->cap.max_send_sge;
+	qp->max_recv_sge = init->cap.max_recv_sge;
+	qp->max_inline = init->cap.max_inline_data;
+}
+
+/* A number nobody can guess. 0 and 1 are the special QPs' in verbs. */
+static int publish_qp(struct medge_qp *qp)
+{
+	int err;
+
+	qp->ref = kzalloc(sizeof(*qp->ref), GFP_KERNEL);
+	if (!qp->ref)
+		return -ENOMEM;
+	init_completion(&qp->ref->unused);
+	do {
+		qp->qpn = 2 + get_random_u32_below(BIT(24) - 3);
+		err = xa_insert(&qp->dev->qps, qp->qpn, qp->ref, GFP_KERNEL);
+	} while (err == -EBUSY);
+	if (err) {
+		kfree(qp->ref);
+		return err;
+	}
+	qp->ibqp.qp_num = qp->qpn;
+	open_qp(qp);
+	return 0;
+}
+
+static int build_qp(struct medge_qp *qp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata)
+{
+	struct ib_ucontext *uctx = medge_udata_context(udata);
+	struct medge_create_qp_resp resp = {};
+	int err;
+
+	err = create_sq(qp, &init->cap, uctx, &resp.sq);
+	if (!err)
+		err = create_rq(qp, &init->cap, uctx, &resp.rq);
+	if (err)
+		return err;
+	reset_rings(qp);
+	qp->init = *init;
+	if (ib_copy_to_udata(udata, &resp, sizeof(resp)))
+		return -EFAULT;
+	return publish_qp(qp);
+}
+
+int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata)
+{
+	struct medge_device *dev = to_medge_device(ibqp->device);
+	struct medge_create_qp_req req;
+	struct medge_qp *qp = to_medge_qp(ibqp);
+	int err;
+
+	if (!udata)
+		return -EOPNOTSUPP;
+	err = check_init(init);
+	if (!err)
+		err = read_request(udata, &req);
+	if (err)
+		return err;
+	if (udata->outlen < sizeof(struct medge_create_qp_resp))
+		return -EINVAL;
+	if (!atomic_add_unless(&dev->num_qps, 1, MEDGE_MAX_QP))
+		return -ENOMEM;
+
+	init_qp(qp, init, &req);
+	err = build_qp(qp, init, udata);
+	if (err) {
+		destroy_queues(qp);
+		atomic_dec(&dev->num_qps);
+	}
+	return err;
+}
+
+int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct medge_qp *qp = to_medge_qp(ibqp);
+	struct medge_device *dev = qp->dev;
+
+	stop_qp(qp);
+	xa_erase(&dev->qps, qp->qpn);
+	kfree_rcu(qp->ref, rcu);
+	destroy_queues(qp);
+	atomic_dec(&dev->num_qps);
+	return 0;
+}
+
+/* ---- modify and query ---- */
+
+static int check_address(const struct ib_qp_attr *attr)
+{
+	const struct ib_gid_attr *sgid = attr->ah_attr.grh.sgid_attr;
+	u8 *dmac = rdma_ah_retrieve_dmac((struct rdma_ah_attr *)&attr->ah_attr);
+	u16 vlan = 0xffff;
+
+	if (!dmac || !is_valid_ether_addr(dmac))
+		return -EINVAL;
+	/* Frames carry no VLAN tag: a GID of a VLAN device would be a lie. */
+	if (sgid && !rdma_read_gid_l2_fields(sgid, &vlan, NULL) &&
+	    vlan < VLAN_N_VID)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static bool values_are_ok(const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & IB_QP_PORT && attr->port_num != 1)
+		return false;
+	if (mask & IB_QP_PKEY_INDEX && attr->pkey_index)
+		return false;
+	if (mask & IB_QP_PATH_MTU &&
+	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > IB_MTU_4096))
+		return false;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC &&
+	    attr->max_rd_atomic > MEDGE_MAX_RD_ATOMIC)
+		return false;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC &&
+	    attr->max_dest_rd_atomic > MEDGE_MAX_RD_ATOMIC)
+		return false;
+	if (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31)
+		return false;
+	if (mask & IB_QP_TIMEOUT && attr->timeout > 31)
+		return false;
+	if (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7)
+		return false;
+	if (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7)
+		return false;
+	return true;
+}
+
+static int check_modify(const struct medge_qp *qp, const struct ib_qp_attr *attr,
+			int mask, enum ib_qp_state cur, enum ib_qp_state next)
+{
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	if (!ib_modify_qp_is_ok(cur, next, qp->ibqp.qp_type, mask))
+		return -EINVAL;
+	if (next == IB_QPS_SQD || mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE))
+		return -EOPNOTSUPP;
+	if (!values_are_ok(attr, mask))
+		return -EINVAL;
+	return mask & IB_QP_AV ? check_address(attr) : 0;
+}
+
+static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
+		       int mask)
+{
+	struct ib_qp_attr *to = &qp->attr;
+
+#define STORE(bit, field) do { if (mask & (bit)) to->field = attr->field; } while (0)
+	STORE(IB_QP_ACCESS_FLAGS, qp_access_flags);
+	STORE(IB_QP_PKEY_INDEX, pkey_index);
+	STORE(IB_QP_PORT, port_num);
+	STORE(IB_QP_AV, ah_attr);
+	STORE(IB_QP_PATH_MTU, path_mtu);
+	STORE(IB_QP_TIMEOUT, timeout);
+	STORE(IB_QP_RETRY_CNT, retry_cnt);
+	STORE(IB_QP_RNR_RETRY, rnr_retry);
+	STORE(IB_QP_RQ_PSN, rq_psn);
+	STORE(IB_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	STORE(IB_QP_MIN_RNR_TIMER, min_rnr_timer);
+	STORE(IB_QP_SQ_PSN, sq_psn);
+	STORE(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	STORE(IB_QP_DEST_QPN, dest_qp_num);
+#undef STORE
+	/* ib_core's reference, not ours */
+	to->ah_attr.grh.sgid_attr = NULL;
+}
+
+static int enter_state(struct medge_qp *qp, enum ib_qp_state cur,
+		       enum ib_qp_state next)
+{
+	switch (next) {
+	case IB_QPS_RESET:
+		reset_qp(qp);
+		return 0;
+	case IB_QPS_INIT:
+		spin_lock_bh(&qp->lock);
+		qp->state = IB_QPS_INIT;
+		spin_unlock_bh(&qp->lock);
+		return 0;
+	case IB_QPS_RTR:
+		return connect_qp(qp);
+	case IB_QPS_RTS:
+		if (cur == IB_QPS_RTR)
+			start_sending(qp);
+		return 0;
+	case IB_QPS_ERR:
+		fail_qp(qp);
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static int modify(struct medge_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	enum ib_qp_state cur = READ_ONCE(qp->state);
+	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : cur;
+	int err;
+
+	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur)
+		return -EINVAL;
+	err = check_modify(qp, attr, mask, cur, next);
+	if (err)
+		return err;
+	store_attr(qp, attr, mask);
+	return enter_state(qp, cur, next);
+}
+
+int medge_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_udata *udata)
+{
+	struct medge_qp *qp = to_medge_qp(ibqp);
+	int err;
+
+	mutex_lock(&qp->modify_lock);
+	err = modify(qp, attr, mask);
+	mutex_unlock(&qp->modify_lock);
+	return err;
+}
+
+int medge_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init)
+{
+	struct medge_qp *qp = to_medge_qp(ibqp);
+
+	mutex_lock(&qp->modify_lock);
+	*attr = qp->attr;
+	attr->qp_state = READ_ONCE(qp->state);
+	mutex_unlock(&qp->modify_lock);
+
+	attr->cur_qp_state = attr->qp_state;
+	attr->path_mig_state = IB_MIG_MIGRATED;
+	attr->cap = qp->init.cap;
+	init->cap = qp->init.cap;
+	init->qp_type = ibqp->qp_type;
+	init->sq_sig_type = qp->init.sq_sig_type;
+	init->send_cq = ibqp->send_cq;
+	init->recv_cq = ibqp->recv_cq;
+	return 0;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Queue pairs: the verbs object around a connection. */
+#ifndef MEDGE_QP_H
+#define MEDGE_QP_H
+
+#include <linux/completion.h>
+#include <linux/hrtimer.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+#include "cq.h"
+#include "mr.h"
+#include "ring.h"
+#include "transport/conn.h"
+
+/* A send WQE taken from the ring, once and for all; slot op_no & snap_mask. */
+struct medge_send_snap {
+	struct medge_send_wqe wqe;	/* num_sge, inline_len are checked */
+	u32 len;			/* of the message */
+	u32 index;			/* SQ index */
+	/* SGEs or inline data follow: (1 << sq.shift) - sizeof(wqe) bytes */
+	u8 data[] __aligned(8);
+};
+
+/* A receive WQE taken from the ring; slot index & rq.mask. */
+struct medge_recv_snap {
+	u64 wr_id;
+	u32 len;			/* all SGEs together */
+	u32 byte_len;			/* of the message placed in it */
+	u32 num_sge;
+	u32 index;			/* RQ index */
+	bool valid;			/* taken, not yet completed */
+	bool relaxed;			/* all its memory is */
+	u8 status;			/* enum medge_status: an SGE is bad */
+	struct medge_sge sge[];
+};
+
+/*
+ * What the QP table holds. It lives an RCU grace period longer than its QP,
+ * which ib_core frees at once when destroy returns.
+ */
+struct medge_qp_ref {
+	struct medge_qp *qp;		/* NULL: QP is being reset or destroyed */
+	refcount_t users;		/* and one of the QP's own */
+	struct completion unused;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct medge_qp - an RC QP
+ * @lock: BH-safe; guards all that follows it, and serializes @conn
+ * @conn: exists from RTR on
+ * @state: enum ib_qp_state. Changes under @lock
+ * @modify_lock: serializes modify_qp, as ib_core does not
+ * @ref: counts receive handlers, timers and posts at work, see medge_qp_get()
+ *       and medge_qp_hold(). Reset and destroy wait for them before @conn goes.
+ * @sq, @rq: shared rings; @rq.cons is unused, receives are taken by index
+ * @recv_base: RQ index that receive index 0 of this connection stands for
+ * @op_base: op number less SQ index, the same for all WQEs of a connection
+ * @now: ns, time of the call that @lock is held for
+ * @placing: pieces that are being copied without @lock; flushes wait for them
+ * @sending: a batch of skbs is on its way without @lock; only one at a time,
+ *           so that frames stay in order on their rails
+ * @unsent: the connection waits for acks to send what was submitted
+ * @refused: in ERR because of the peer, which may still ask for the NAK
+ * @flush_late: flush as soon as @placing is 0
+ * @reaped: SQ ring index up to which flush has completed WQEs
+ * @sq_snaps, @rq_snaps: (snap size is 1 << shift plus the snap's own fields)
+ */
+struct medge_qp {
+	struct ib_qp ibqp;
+	struct medge_device *dev;
+	u32 qpn;
+	struct medge_qp_ref *ref;
+	struct mutex modify_lock;
+	struct hrtimer timer;		/* conn's deadline; softirq mode */
+
+	spinlock_t lock;
+	enum ib_qp_state state;
+	struct medge_conn *conn;
+	u8 dmac[ETH_ALEN];		/* peer */
+	bool relaxed;			/* MEDGE_CREATE_QP_RELAXED */
+	bool sq_sig_all;
+	u64 timer_at;			/* what @timer is set to; MEDGE_NEVER: off */
+	u64 now;
+	u32 recv_base;
+	u32 op_base;
+	u32 placing;
+	bool sending, unsent, refused, flush_late;
+	struct medge_ring sq;
+	struct medge_ring rq;
+	void *sq_snaps;
+	u32 sq_snap_size, sq_snap_mask;
+	void *rq_snaps;
+	u32 rq_snap_size;
+	u32 max_sge, max_recv_sge, max_inline;
+	struct ib_qp_attr attr;		/* what modify said, for query */
+	struct ib_qp_init_attr init;
+	struct work_struct fatal_work;	/* IB_EVENT_QP_FATAL and the like, from process context */
+	enum ib_event_type fatal_event;
+};
+
+static inline struct medge_qp *to_medge_qp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct medge_qp, ibqp);
+}
+
+static inline struct medge_cq *medge_qp_send_cq(const struct medge_qp *qp)
+{
+	return to_medge_cq(qp->ibqp.send_cq);
+}
+
+static inline struct medge_cq *medge_qp_recv_cq(const struct medge_qp *qp)
+{
+	return to_medge_cq(qp->ibqp.recv_cq);
+}
+
+/* ---- qp.c: control path ---- */
+int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+		    struct ib_udata *udata);
+int medge_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_udata *udata);
+int medge_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init);
+int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/* Find a QP by number and count as its user; NULL: none. RCU inside. */
+struct medge_qp *medge_qp_get(struct medge_device *dev, u32 qpn);
+/*
+ * The same for who has the QP (a post, its timer): false if it is being reset
+ * or destroyed and must be left alone. @conn stays while one is a user.
+ */
+bool medge_qp_hold(struct medge_qp *qp);
+void medge_qp_put(struct medge_qp *qp);
+
+/* Tell each QP of the device that a rail changed (rail.c calls it). */
+void medge_qps_rail_changed(struct medge_device *dev, u32 rail, u32 weight);
+
+/* ---- send.c: data path out ---- */
+/* Doorbells: ib_device_ops.post_send/post_recv of no WRs (kernel WRs: EOPNOTSUPP). */
+int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		    const struct ib_send_wr **bad);
+int medge_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		    const struct ib_recv_wr **bad);
+
+/*
+ * Take WQEs from the SQ and build skbs for all that the connection wants to
+ * send, up to a budget, into @out. Under qp->lock; medge_send_flush() without.
+ */
+struct medge_send_batch {
+	struct sk_buff_head skbs;	/* cb: medge_tx_cb, which rail */
+	struct medge_qp *qp;		/* NULL: nothing to send */
+	u8 dmac[ETH_ALEN];
+};
+void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out);
+void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out);
+
+/* Build, set the timer, unlock and flush: ends each use of the connection. */
+void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock);
+
+/* ---- timer.c ---- */
+/* Set the timer to the connection's deadline. Under qp->lock. */
+void medge_timer_update(struct medge_qp *qp);
+/* Set it to now: there is more to send than one turn may. Under qp->lock. */
+void medge_timer_kick(struct medge_qp *qp);
+enum hrtimer_restart medge_timer_fire(struct hrtimer *timer);
+
+/* ---- receive.c ---- */
+/* Free what medge_conn_unhold() gives back; nobody else uses the QP. */
+void medge_receive_free_held(struct medge_qp *qp);
+
+/* ---- complete.c ---- */
+extern const struct medge_conn_ops medge_conn_upcalls;
+/* Complete all that is posted with IB_WC_WR_FLUSH_ERR. Under qp->lock, state ERR (or SQE: the SQ alone). */
+void medge_flush_sq(struct medge_qp *qp);
+void medge_flush_rq(struct medge_qp *qp);
+/* The QP fails: state to ERR, flush, async event if @event is not negative. Under qp->lock. */
+void medge_qp_fail(struct medge_qp *qp, int event);
+/* qp->fatal_work: tell of qp->fatal_event. */
+void medge_qp_fatal(struct work_struct *work);
+
+#endif /* MEDGE_QP_H */

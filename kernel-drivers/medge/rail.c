@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Rails: the Ethernet ports that carry a device's frames, followed live. */
+#include <linux/etherdevice.h>
+#include <linux/ethtool.h>
+#include <linux/if_vlan.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+
+#include "device.h"
+#include "qp.h"
+#include "rail.h"
+
+/* ---- receive ---- */
+
+/* On balance-alb each slave has its own address; peers know only the bond's. */
+static bool is_ours(const struct medge_rail *rail, const u8 *mac)
+{
+	return ether_addr_equal(mac, rail->dev->netdev->dev_addr) ||
+	       ether_addr_equal(mac, rail->netdev->dev_addr);
+}
+
+/*
+ * Sits on the rail itself: on a bond's inactive slave the bond keeps everything
+ * from itself, but not from us. In softirq, RCU read side.
+ */
+static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
+			 struct packet_type *pt, struct net_device *orig)
+{
+	struct medge_rail *rail = container_of(pt, struct medge_rail, pt);
+	struct medge_device *dev = rail->dev;
+	u8 smac[ETH_ALEN];
+
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (!skb) {
+		medge_count(dev, rx_no_memory);
+		return NET_RX_DROP;
+	}
+	if (!is_ours(rail, eth_hdr(skb)->h_dest) || skb_vlan_tag_present(skb)) {
+		medge_count(dev, rx_not_ours);
+		goto drop;
+	}
+	if (skb->len < sizeof(struct medge_frame_hdr)) {
+		medge_count_drop(dev, MEDGE_DROP_RUNT);
+		goto drop;
+	}
+	medge_count(dev, rx_skbs);
+	ether_addr_copy(smac, eth_hdr(skb)->h_source);
+	medge_receive(rail, skb, smac);
+	return NET_RX_SUCCESS;
+
+drop:
+	kfree_skb(skb);
+	return NET_RX_DROP;
+}
+
+/* ---- transmit ---- */
+
+static void push_eth_header(struct sk_buff *skb, const u8 *dmac, const u8 *smac)
+{
+	struct ethhdr *eth;
+
+	/* Who cuts superframes, and who counts their bytes, looks for these. */
+	skb_reset_network_header(skb);
+	skb_set_transport_header(skb, MEDGE_HDR_LEN);
+	eth = skb_push(skb, ETH_HLEN);
+	ether_addr_copy(eth->h_dest, dmac);
+	ether_addr_copy(eth->h_source, smac);
+	eth->h_proto = htons(MEDGE_ETHERTYPE);
+	skb_reset_mac_header(skb);
+	skb_reset_mac_len(skb);
+	skb->protocol = htons(MEDGE_ETHERTYPE);
+}
+
+/* To ourselves: no wire and no switch would bring it back. */
+static int loop_back(struct sk_buff *skb, struct net_device *netdev)
+{
+	skb_orphan(skb);
+	skb->protocol = eth_type_trans(skb, netdev);
+	return netif_rx(skb);
+}
+
+void medge_rail_xmit(struct medge_device *dev, u32 rail_index, const u8 *dmac,
+		     struct sk_buff *skb, bool more)
+{
+	const u8 *smac = dev->netdev->dev_addr;
+	struct medge_rail *rail;
+	int err = -ENETDOWN;
+
+	rcu_read_lock();
+	rail = rcu_dereference(dev->rails.rail[rail_index]);
+	if (!rail || skb_cow_head(skb, LL_RESERVED_SPACE(rail->netdev))) {
+		kfree_skb(skb);
+	} else {
+		skb->dev = rail->netdev;
+		push_eth_header(skb, dmac, smac);
+		if (ether_addr_equal(dmac, smac))
+			err = loop_back(skb, rail->netdev);
+		else
+			err = net_xmit_eval(dev_queue_xmit(skb));
+	}
+	rcu_read_unlock();
+
+	if (err)
+		medge_count(dev, tx_errors);
+	else
+		medge_count(dev, tx_skbs);
+}
+
+/* ---- what the rails are like ---- */
+
+u32 medge_rails_mtu(const struct medge_device *dev)
+{
+	return READ_ONCE(dev->rails.mtu);
+}
+
+u32 medge_rail_weight(struct medge_device *dev, u32 index)
+{
+	struct medge_rail *rail;
+	u32 weight;
+
+	rcu_read_lock();
+	rail = rcu_dereference(dev->rails.rail[index]);
+	weight = rail ? READ_ONCE(rail->weight) : 0;
+	rcu_read_unlock();
+	return weight;
+}
+
+u64 medge_rails_speed(struct medge_device *dev)
+{
+	struct medge_rail *rail;
+	u64 sum = 0;
+	u32 i;
+
+	rcu_read_lock();
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		rail = rcu_dereference(dev->rails.rail[i]);
+		if (rail && READ_ONCE(rail->weight))
+			sum += READ_ONCE(rail->speed);
+	}
+	rcu_read_unlock();
+	return sum;
+}
+
+static struct medge_rail *rail_at(struct medge_device *dev, u32 i)
+{
+	return rtnl_dereference(dev->rails.rail[i]);
+}
+
+static struct medge_rail *find_rail(struct medge_device *dev,
+				    const struct net_device *netdev)
+{
+	u32 i;
+
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		struct medge_rail *rail = rail_at(dev, i);
+
+		if (rail && rail->netdev == netdev)
+			return rail;
+	}
+	return NULL;
+}
+
+bool medge_rails_have(struct medge_device *dev, const struct net_device *netdev)
+{
+	return find_rail(dev, netdev);
+}
+
+static bool rail_is_up(const struct medge_rail *rail)
+{
+	return netif_running(rail->netdev) && netif_carrier_ok(rail->netdev) &&
+	       rail->netdev->mtu >= MEDGE_RAIL_MIN_MTU;
+}
+
+static void update_mtu(struct medge_device *dev)
+{
+	u32 mtu = U32_MAX;
+	u32 i;
+
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		struct medge_rail *rail = rail_at(dev, i);
+
+		if (rail && rail->netdev->mtu >= MEDGE_RAIL_MIN_MTU)
+			mtu = min(mtu, rail->netdev->mtu);
+	}
+	if (mtu == U32_MAX)
+		mtu = max_t(u32, dev->netdev->mtu, MEDGE_RAIL_MIN_MTU);
+	WRITE_ONCE(dev->rails.mtu, mtu);
+}
+
+/* Speeds that are not all known cannot be compared: then all rails weigh 1. */
+static bool speeds_comparable(struct medge_device *dev)
+{
+	u32 i;
+
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		struct medge_rail *rail = rail_at(dev, i);
+
+		if (rail && rail_is_up(rail) && !rail->speed)
+			return false;
+	}
+	return true;
+}
+
+/* Find out anew what the rails are like, and tell the QPs what has changed. */
+static void update_rails(struct medge_device *dev)
+{
+	bool comparable = speeds_comparable(dev);
+	u32 i;
+
+	update_mtu(dev);
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		struct medge_rail *rail = rail_at(dev, i);
+		u32 weight = 0;
+
+		if (!rail)
+			continue;
+		if (rail_is_up(rail))
+			weight = comparable ? rail->speed : 1;
+		if (weight == rail->weight)
+			continue;
+		/* Before the QPs are told: one that is just connecting reads it. */
+		WRITE_ONCE(rail->weight, weight);
+		medge_qps_rail_changed(dev, i, weight);
+	}
+}
+
+static void update_speed(struct medge_rail *rail)
+{
+	struct ethtool_link_ksettings ks = {};
+	u32 speed = 0;
+
+	if (!__ethtool_get_link_ksettings(rail->netdev, &ks) &&
+	    ks.base.speed != (u32)SPEED_UNKNOWN)
+		speed = ks.base.speed;
+	WRITE_ONCE(rail->speed, speed);
+}
+
+/*
+ * Notifiers run with or without the netdev's instance lock, which asking for
+ * its speed takes: it is asked from here.
+ */
+static void update_speeds(struct work_struct *work)
+{
+	struct medge_device *dev =
+		container_of(work, struct medge_device, rails.speed_work);
+	u32 i;
+
+	rtnl_lock();
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		struct medge_rail *rail = rail_at(dev, i);
+
+		if (rail)
+			update_speed(rail);
+	}
+	update_rails(dev);
+	rtnl_unlock();
+}
+
+void medge_rails_init(struct medge_device *dev)
+{
+	INIT_WORK(&dev->rails.speed_work, update_speeds);
+}
+
+void medge_rails_destroy(struct medge_device *dev)
+{
+	rtnl_lock();
+	medge_rails_detach(dev);
+	rtnl_unlock();
+	cancel_work_sync(&dev->rails.speed_work);
+}
+
+/* Have the rail receive what is sent to the device's address, if it does not. */
+static void update_address(struct medge_rail *rail, const u8 *mac)
+{
+	if (ether_addr_equal(mac, rail->mac))
+		return;
+	if (!is_zero_ether_addr(rail->mac))
+		dev_uc_del(rail->netdev, rail->mac);
+	eth_zero_addr(rail->mac);
+	if (!is_zero_ether_addr(mac) && !dev_uc_add(rail->netdev, mac))
+		ether_addr_copy(rail->mac, mac);
+}
+
+static void update_addresses(struct medge_device *dev)
+{
+	static const u8 none[ETH_ALEN];
+	const u8 *mac = dev->netdev->dev_addr;
+	u32 i;
+
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		struct medge_rail *rail = rail_at(dev, i);
+
+		if (!rail)
+			continue;
+		if (ether_addr_equal(rail->netdev->dev_addr, mac))
+			update_address(rail, none);
+		else
+			update_address(rail, mac);
+	}
+}
+
+/* ---- attach and detach ---- */
+
+static int free_index(struct medge_device *dev)
+{
+	u32 i;
+
+	for (i = 0; i < MEDGE_MAX_RAILS; i++)
+		if (!rail_at(dev, i))
+			return i;
+	return -ENOSPC;
+}
+
+static int add_rail(struct medge_device *dev, struct net_device *netdev)
+{
+	int index = free_index(dev);
+	struct medge_rail *rail;
+
+	if (find_rail(dev, netdev))
+		return 0;
+	/* Two devices on one rail would take each other's frames. */
+	if (medge_device_by_rail(netdev))
+		return -EBUSY;
+	if (netdev->type != ARPHRD_ETHER || netdev->addr_len != ETH_ALEN)
+		return -EOPNOTSUPP;
+	if (index < 0)
+		return index;
+	rail = kzalloc(sizeof(*rail), GFP_KERNEL);
+	if (!rail)
+		return -ENOMEM;
+
+	rail->dev = dev;
+	rail->netdev = netdev;
+	rail->index = index;
+	netdev_hold(netdev, &rail->tracker, GFP_KERNEL);
+	rail->pt.type = htons(MEDGE_ETHERTYPE);
+	rail->pt.dev = netdev;
+	rail->pt.func = receive_frame;
+	rcu_assign_pointer(dev->rails.rail[index], rail);
+	dev_add_pack(&rail->pt);
+	schedule_work(&dev->rails.speed_work);
+	return 0;
+}
+
+static void remove_rail(struct medge_rail *rail)
+{
+	static const u8 none[ETH_ALEN];
+	struct medge_device *dev = rail->dev;
+
+	WRITE_ONCE(rail->weight, 0);
+	RCU_INIT_POINTER(dev->rails.rail[rail->index], NULL);
+	medge_qps_rail_changed(dev, rail->index, 0);
+	/* Waits for those who are transmitting on it, too: they are in RCU. */
+	dev_remove_pack(&rail->pt);
+	update_address(rail, none);
+	netdev_put(rail->netdev, &rail->tracker);
+	kfree(rail);
+}
+
+static void add_slave(struct medge_device *dev, struct net_device *slave)
+{
+	int err = add_rail(dev, slave);
+
+	if (err)
+		netdev_warn(slave, "%s cannot use it as a rail: %pe\n",
+			    netdev_name(dev->netdev), ERR_PTR(err));
+}
+
+int medge_rails_attach(struct medge_device *dev)
+{
+	struct net_device *slave;
+	struct list_head *iter;
+	int err = 0;
+
+	ASSERT_RTNL();
+	dev->rails.attached = true;
+	if (netif_is_lag_master(dev->netdev)) {
+		netdev_for_each_lower_dev(dev->netdev, slave, iter)
+			add_slave(dev, slave);
+	} else {
+		err = add_rail(dev, dev->netdev);
+	}
+	update_addresses(dev);
+	update_rails(dev);
+	return err;
+}
+
+void medge_rails_detach(struct medge_device *dev)
+{
+	u32 i;
+
+	ASSERT_RTNL();
+	dev->rails.attached = false;
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		struct medge_rail *rail = rail_at(dev, i);
+
+		if (rail)
+			remove_rail(rail);
+	}
+}
+
+/* ---- netdev events ---- */
+
+static void upper_changed(struct medge_device *dev, struct net_device *slave,
+			  const struct netdev_notifier_changeupper_info *info)
+{
+	struct medge_rail *rail;
+
+	if (info->upper_dev != dev->netdev ||
+	    !netif_is_lag_master(dev->netdev))
+		return;
+	rail = find_rail(dev, slave);
+	if (info->linking)
+		add_slave(dev, slave);
+	else if (rail)
+		remove_rail(rail);
+}
+
+void medge_rails_netdev_event(struct medge_device *dev,
+			      struct net_device *netdev, unsigned long event,
+			      void *info)
+{
+	struct medge_rail *rail;
+
+	if (!dev->rails.attached)
+		return;
+	if (event == NETDEV_CHANGEUPPER)
+		upper_changed(dev, netdev, info);
+
+	rail = find_rail(dev, netdev);
+	if (rail && event == NETDEV_UNREGISTER) {
+		remove_rail(rail);
+		rail = NULL;
+	}
+	if (rail && (event == NETDEV_UP || event == NETDEV_CHANGE))
+		schedule_work(&dev->rails.speed_work);
+	update_addresses(dev);
+	update_rails(dev);
+}

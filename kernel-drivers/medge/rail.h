@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Rails: the netdevs that carry a device's frames. */
+#ifndef MEDGE_RAIL_H
+#define MEDGE_RAIL_H
+
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <linux/workqueue.h>
+
+#include "transport/wire.h"
+
+struct medge_device;
+
+/**
+ * struct medge_rail - one Ethernet port of a device
+ * @dev: device it belongs to
+ * @netdev: a slave of the bond, or the device's own netdev; held
+ * @index: position in medge_rails.rail, stable while the rail exists
+ * @speed: link speed in Mbit/s; 0: unknown
+ * @weight: what medge_conn_rail() wants: 0 while it is down or has no carrier,
+ *          else @speed, or 1 for all if the speed of one is unknown
+ * @mac: device's address, which @netdev was asked to receive; zeros: it need
+ *       not be asked
+ * All changes are made under RTNL; @weight and @speed are read without.
+ */
+struct medge_rail {
+	struct medge_device *dev;
+	struct net_device *netdev;
+	netdevice_tracker tracker;
+	u32 index;
+	u32 speed;
+	u32 weight;
+	u8 mac[ETH_ALEN];
+	struct packet_type pt;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct medge_rails - a device's rails
+ * @rail: RCU, changed under RTNL; NULL: no rail of that index
+ * @mtu: smallest MTU of the rails that are not down, see medge_rails_mtu()
+ * @speed_work: asks the rails for their speed
+ * @attached: changes are followed; under RTNL
+ */
+struct medge_rails {
+	struct medge_rail __rcu *rail[MEDGE_MAX_RAILS];
+	u32 mtu;
+	struct work_struct speed_work;
+	bool attached;
+};
+
+/* A netdev with a smaller MTU is no rail: headers and atomics must fit. */
+enum { MEDGE_RAIL_MIN_MTU = 256 };
+
+void medge_rails_init(struct medge_device *dev);
+/* Detach them, and wait for what is still at work. RTNL not held. */
+void medge_rails_destroy(struct medge_device *dev);
+/* Attach the device's rails (the bond's slaves, or the netdev itself), and follow them live. RTNL held. */
+int medge_rails_attach(struct medge_device *dev);
+/* Detach all; no frame is received after it has returned. RTNL held. */
+void medge_rails_detach(struct medge_device *dev);
+
+/* RTNL held: follow an event of @netdev, which may concern @dev. */
+void medge_rails_netdev_event(struct medge_device *dev,
+			      struct net_device *netdev, unsigned long event,
+			      void *info);
+/* Is @netdev one of the device's rails? RTNL held. */
+bool medge_rails_have(struct medge_device *dev, const struct net_device *netdev);
+
+/* What all rails can carry behind the Ethernet header. Any context. */
+u32 medge_rails_mtu(const struct medge_device *dev);
+/* Mbit/s of all rails that are up together; 0: unknown. Any context. */
+u64 medge_rails_speed(struct medge_device *dev);
+/* The weight of a rail, 0 if there is none. Any context. */
+u32 medge_rail_weight(struct medge_device *dev, u32 rail);
+
+/*
+ * Send frames whose skbs have the medge header at skb->data (headroom for the
+ * Ethernet header is there, room of LL_RESERVED_SPACE). Consumes the skb;
+ * errors are losses, and counted. Softirq or process context, not under a QP lock.
+ * @more: another skb for the same rail follows at once (a hint; the qdisc layer
+ * finds out for itself).
+ * A destination that is the device's own address is looped back.
+ */
+void medge_rail_xmit(struct medge_device *dev, u32 rail, const u8 *dmac,
+		     struct sk_buff *skb, bool more);
+
+/* Called by the packet handler: a frame for @rail's device, skb->data at the medge header; consumes the skb. receive.c */
+void medge_receive(struct medge_rail *rail, struct sk_buff *skb, const u8 *smac);
+
+/* GSO of superframes: the packet_offload for the EtherType. gso.c */
+int medge_gso_register(void);
+void medge_gso_unregister(void);
+
+#endif /* MEDGE_RAIL_H */

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Rings: memory shared with a user process, and its mapping there. */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "ring.h"
+
+/*
+ * The memory belongs to the mmap entry: a mapping that is just being made may
+ * outlive the ring.
+ */
+struct medge_ring_mmap {
+	struct rdma_user_mmap_entry entry;
+	void *mem;
+};
+
+static size_t ring_bytes(u32 nentries, u32 shift)
+{
+	return PAGE_ALIGN(MEDGE_RING_ENTRIES + ((size_t)nentries << shift));
+}
+
+int medge_ring_create(struct medge_ring *ring, struct ib_ucontext *uctx,
+		      u32 nentries, u32 shift, struct medge_ring_map *map)
+{
+	struct medge_ring_mmap *m;
+	size_t bytes;
+	int err;
+
+	nentries = roundup_pow_of_two(nentries);
+	bytes = ring_bytes(nentries, shift);
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (!m)
+		return -ENOMEM;
+	m->mem = vmalloc_user(bytes);
+	if (!m->mem) {
+		err = -ENOMEM;
+		goto free;
+	}
+	err = rdma_user_mmap_entry_insert(uctx, &m->entry, bytes);
+	if (err)
+		goto free;
+
+	ring->hdr = m->mem;
+	ring->mmap = m;
+	ring->mask = nentries - 1;
+	ring->shift = shift;
+	medge_ring_reset(ring);
+
+	map->offset = rdma_user_mmap_get_offset(&m->entry);
+	map->length = bytes;
+	map->nentries = nentries;
+	map->shift = shift;
+	return 0;
+
+free:
+	vfree(m->mem);
+	kfree(m);
+	return err;
+}
+
+void medge_ring_reset(struct medge_ring *ring)
+{
+	ring->prod = 0;
+	ring->cons = 0;
+	ring->done = 0;
+	if (!ring->hdr)
+		return;
+	WRITE_ONCE(ring->hdr->prod, 0);
+	WRITE_ONCE(ring->hdr->cons, 0);
+}
+
+void medge_ring_destroy(struct medge_ring *ring)
+{
+	if (!ring->hdr)
+		return;
+	ring->hdr = NULL;
+	rdma_user_mmap_entry_remove(&ring->mmap->entry);
+}
+
+void medge_ring_mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	struct medge_ring_mmap *m =
+		container_of(entry, struct medge_ring_mmap, entry);
+
+	vfree(m->mem);
+	kfree(m);
+}
+
+int medge_ring_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *entry;
+	int err;
+
+	if (vma->vm_flags & VM_EXEC)
+		return -EPERM;
+	vm_flags_clear(vma, VM_MAYEXEC);
+
+	/* Shared mappings of exactly the ring, or none. */
+	entry = rdma_user_mmap_entry_get(uctx, vma);
+	if (!entry)
+		return -EINVAL;
+	err = remap_vmalloc_range(vma,
+				  container_of(entry, struct medge_ring_mmap,
+					       entry)->mem, 0);
+	rdma_user_mmap_entry_put(entry);
+	return err;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Rings in memory shared with user space (layout: medge-abi.h). The kernel's
+ * own indices are here, out of the user's reach; the shared copies are read
+ * once, masked and never trusted.
+ */
+#ifndef MEDGE_RING_H
+#define MEDGE_RING_H
+
+#include <rdma/ib_verbs.h>
+#include <rdma/medge-abi.h>
+
+struct medge_ring {
+	struct medge_ring_hdr *hdr;	/* vmalloc_user(); NULL: no ring */
+	u32 mask;			/* entries - 1 */
+	u32 shift;
+	u32 prod;			/* CQ: ours. SQ, RQ: last value read, bounded */
+	u32 cons;			/* SQ, RQ: next to snapshot. CQ: unused */
+	u32 done;			/* SQ, RQ: completed, published as hdr->cons */
+	struct medge_ring_mmap *mmap;	/* its rdma_user_mmap_entry */
+};
+
+/* Allocate, and describe in @map for the user; nentries is rounded up to a power of two. */
+int medge_ring_create(struct medge_ring *ring, struct ib_ucontext *uctx,
+		      u32 nentries, u32 shift, struct medge_ring_map *map);
+void medge_ring_destroy(struct medge_ring *ring);
+/* Empty it, on both sides; nobody uses it meanwhile. Indices start at 0 again. */
+void medge_ring_reset(struct medge_ring *ring);
+int medge_ring_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma);
+void medge_ring_mmap_free(struct rdma_user_mmap_entry *entry);
+
+static inline void *medge_ring_entry(const struct medge_ring *ring, u32 index)
+{
+	return (u8 *)ring->hdr + MEDGE_RING_ENTRIES +
+	       ((size_t)(index & ring->mask) << ring->shift);
+}
+
+/*
+ * SQ, RQ: entries the user has posted and we have not taken, from cons on. A
+ * producer index that is more than a ring ahead is a lie and counts as a full ring.
+ */
+static inline u32 medge_ring_posted(struct medge_ring *ring)
+{
+	u32 n = smp_load_acquire(&ring->hdr->prod) - ring->cons;
+	u32 room = ring->mask + 1 - (ring->cons - ring->done);
+
+	return n < room ? n : room;
+}
+
+#endif /* MEDGE_RING_H */

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Counters: summed over CPUs and connections when `rdma statistic` asks. */
+#include <linux/slab.h>
+
+#include "device.h"
+#include "qp.h"
+#include "stats.h"
+
+/* Members of struct medge_conn_stats, all u64, and the names shown. */
+#define CONN_COUNTERS(X)						\
+	X(tx_frames) X(tx_bytes) X(rx_frames) X(rx_bytes)		\
+	X(tx_acks) X(rx_acks) X(tx_nacks) X(rx_nacks)			\
+	X(retransmits) X(lost_rail) X(lost_rto) X(lost_down) X(probes)	\
+	X(dups) X(held) X(rnr_naks_sent) X(rnr_naks_received)
+
+static const struct rdma_stat_desc descs[] = {
+#define X(field) { .name = #field },
+	CONN_COUNTERS(X)
+	MEDGE_DEVICE_COUNTERS(X)
+#undef X
+	/* enum medge_drop without NONE, in its order */
+	{ .name = "drop_runt" },
+	{ .name = "drop_version" },
+	{ .name = "drop_type" },
+	{ .name = "drop_flags" },
+	{ .name = "drop_opcode" },
+	{ .name = "drop_length" },
+	{ .name = "drop_offset" },
+	{ .name = "drop_window" },
+	{ .name = "drop_mismatch" },
+	{ .name = "drop_ack" },
+	{ .name = "drop_hold" },
+	{ .name = "drop_state" },
+};
+
+/*
+ * Enumerators count the counters, and say where each stands in descs[].
+ */
+enum {
+#define X(field) AT_##field,
+	CONN_COUNTERS(X)
+	MEDGE_DEVICE_COUNTERS(X)
+#undef X
+	AT_DROPS,
+	NUM_COUNTERS = AT_DROPS + MEDGE_DROPS - 1,
+};
+static_assert(ARRAY_SIZE(descs) == NUM_COUNTERS);
+
+int medge_stats_init(struct medge_device *dev)
+{
+	spin_lock_init(&dev->retired_lock);
+	dev->retired = kzalloc(sizeof(*dev->retired), GFP_KERNEL);
+	dev->stats = alloc_percpu(struct medge_device_stats);
+	return dev->retired && dev->stats ? 0 : -ENOMEM;
+}
+
+void medge_stats_destroy(struct medge_device *dev)
+{
+	free_percpu(dev->stats);
+	kfree(dev->retired);
+}
+
+static void add_conn_stats(struct medge_conn_stats *to,
+			   const struct medge_conn_stats *st)
+{
+	int i;
+
+#define X(field) to->field += st->field;
+	CONN_COUNTERS(X)
+#undef X
+	for (i = 0; i < MEDGE_DROPS; i++)
+		to->drops[i] += st->drops[i];
+}
+
+void medge_stats_retire(struct medge_device *dev,
+			const struct medge_conn_stats *st)
+{
+	spin_lock_bh(&dev->retired_lock);
+	add_conn_stats(dev->retired, st);
+	spin_unlock_bh(&dev->retired_lock);
+}
+
+static void sum_conns(struct medge_device *dev, struct medge_conn_stats *sum)
+{
+	struct medge_qp_ref *ref;
+	struct medge_qp *qp;
+	unsigned long qpn;
+
+	xa_for_each(&dev->qps, qpn, ref) {
+		qp = medge_qp_get(dev, qpn);
+		if (!qp)
+			continue;
+		spin_lock_bh(&qp->lock);
+		if (qp->conn)
+			add_conn_stats(sum, medge_conn_stats(qp->conn));
+		spin_unlock_bh(&qp->lock);
+		medge_qp_put(qp);
+		cond_resched();
+	}
+	spin_lock_bh(&dev->retired_lock);
+	add_conn_stats(sum, dev->retired);
+	spin_unlock_bh(&dev->retired_lock);
+}
+
+static void sum_cpus(struct medge_device *dev, struct medge_device_stats *sum)
+{
+	int cpu, i;
+
+	for_each_possible_cpu(cpu) {
+		const struct medge_device_stats *st =
+			per_cpu_ptr(dev->stats, cpu);
+
+#define X(field) sum->field += READ_ONCE(st->field);
+		MEDGE_DEVICE_COUNTERS(X)
+#undef X
+		for (i = 0; i < MEDGE_DROPS; i++)
+			sum->drops[i] += READ_ONCE(st->drops[i]);
+	}
+}
+
+struct rdma_hw_stats *medge_alloc_hw_port_stats(struct ib_device *ibdev,
+						u32 port)
+{
+	return rdma_alloc_hw_stats_struct(descs, NUM_COUNTERS,
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+int medge_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+		       u32 port, int index)
+{
+	struct medge_device *dev = to_medge_device(ibdev);
+	struct medge_conn_stats *conns;
+	struct medge_device_stats own = {};
+	int i;
+
+	if (!port)
+		return -EINVAL;
+	conns = kzalloc(sizeof(*conns), GFP_KERNEL);
+	if (!conns)
+		return -ENOMEM;
+	sum_conns(dev, conns);
+	sum_cpus(dev, &own);
+
+#define X(field) stats->value[AT_##field] = conns->field;
+	CONN_COUNTERS(X)
+#undef X
+#define X(field) stats->value[AT_##field] = own.field;
+	MEDGE_DEVICE_COUNTERS(X)
+#undef X
+	for (i = 1; i < MEDGE_DROPS; i++)
+		stats->value[AT_DROPS + i - 1] = conns->drops[i] + own.drops[i];
+	kfree(conns);
+	return NUM_COUNTERS;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Counters of a device, shown by `rdma statistic`.
+ *
+ * What a connection counts (struct medge_conn_stats: frames, acks,
+ * retransmits, holds, its drops) is summed over the device's QPs, dead and
+ * alive, when somebody asks: do not count it here again. Counted here is what
+ * happens outside of a connection, on the CPU it happens on.
+ */
+#ifndef MEDGE_STATS_H
+#define MEDGE_STATS_H
+
+#include <linux/percpu.h>
+#include <linux/types.h>
+
+#include "transport/wire.h"
+
+struct ib_device;
+struct medge_conn_stats;
+struct medge_device;
+struct rdma_hw_stats;
+
+/* X(field): the field's name is also the name shown. */
+#define MEDGE_DEVICE_COUNTERS(X)					\
+	X(tx_skbs)		/* handed to a rail; a superframe is one */	\
+	X(tx_errors)		/* a rail is gone, full, or refused the skb */	\
+	X(rx_skbs)		/* taken from a rail */			\
+	X(rx_not_ours)		/* to another MAC address */		\
+	X(rx_no_qp)		/* no such QP */			\
+	X(rx_bad_peer)		/* QP's peer is another */		\
+	X(rx_no_memory)		/* dropped for want of memory */	\
+	X(doorbells)		/* post calls that entered the kernel */
+
+struct medge_device_stats {
+#define X(field) u64 field;
+	MEDGE_DEVICE_COUNTERS(X)
+#undef X
+	u64 drops[MEDGE_DROPS];		/* by enum medge_drop, before a QP was known */
+};
+
+/* Any context. */
+#define medge_count_add(dev, field, n) this_cpu_add((dev)->stats->field, n)
+#define medge_count(dev, field) medge_count_add(dev, field, 1)
+#define medge_count_drop(dev, reason) medge_count(dev, drops[reason])
+
+int medge_stats_init(struct medge_device *dev);
+void medge_stats_destroy(struct medge_device *dev);
+
+/* A connection ends: keep what it counted. Under qp->lock. */
+void medge_stats_retire(struct medge_device *dev,
+			const struct medge_conn_stats *st);
+
+/* ib_device_ops */
+struct rdma_hw_stats *medge_alloc_hw_port_stats(struct ib_device *ibdev,
+						u32 port);
+int medge_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
+		       u32 port, int index);
+
+#endif /* MEDGE_STATS_H */
