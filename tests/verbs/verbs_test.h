@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the verbs tests share: two devices opened in one process, and pairs of
+ * connected RC QPs between them.
+ */
+#ifndef VERBS_TEST_H
+#define VERBS_TEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <infiniband/verbs.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+enum {
+	FULL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+		      IBV_ACCESS_REMOTE_READ,
+	/* No test waits longer for something that should happen. */
+	PATIENCE_MS = 30000,
+};
+
+/* One device, opened. */
+struct side {
+	const char *name;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_device_attr attr;
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+	int gid_index;
+};
+
+/* One end of a connection. */
+struct end {
+	struct side *side;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *scq;
+	struct ibv_cq *rcq;
+	struct ibv_qp *qp;
+	struct ibv_qp_cap cap;
+	uint32_t psn;
+};
+
+struct pair {
+	struct end a;
+	struct end b;
+};
+
+/* What a pair is made of; zeros are replaced by defaults. */
+struct pair_options {
+	uint32_t send_wr, recv_wr, send_sge, recv_sge, inline_data;
+	uint32_t cqe;
+	bool sig_all;
+	bool events;		/* with a completion channel */
+	uint8_t timeout;	/* 4.096 us << timeout */
+	uint8_t retry_cnt;
+	int rnr_retry;		/* -1: 0 */
+	uint8_t min_rnr_timer;
+	int access;		/* of the QPs */
+	uint32_t path_mtu;
+};
+
+/* Prints the reason and exits with status 1. */
+void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* xorshift64*; never 0. */
+uint64_t rng_next(uint64_t *state);
+uint64_t rng_below(uint64_t *state, uint64_t bound);
+void rng_fill(uint64_t *state, void *buf, size_t len);
+uint64_t rng_seed(const char *arg);
+
+uint64_t now_ms(void);
+
+/*
+ * The two devices: names and GID indices from the environment (DEV_A, GID_A,
+ * DEV_B, GID_B).
+ */
+void side_open_both(struct side *a, struct side *b);
+void side_open(struct side *side, const char *dev, const char *gid_index);
+void side_close(struct side *side);
+
+/* Page-aligned memory. */
+void *alloc_pages(size_t len);
+struct ibv_mr *must_reg(struct side *side, void *buf, size_t len, int access);
+
+int end_create(struct end *end, struct side *side,
+	       const struct pair_options *opt);
+void end_destroy(struct end *end);
+int end_to_init(struct end *end, const struct pair_options *opt);
+int end_to_rtr(struct end *end, const struct end *peer,
+	       const struct pair_options *opt);
+int end_to_rts(struct end *end, const struct pair_options *opt);
+int end_to_state(struct end *end, enum ibv_qp_state state);
+
+/* Both ends in RTS; dies if that fails. */
+void pair_create(struct pair *pair, struct side *a, struct side *b,
+		 const struct pair_options *opt);
+void pair_destroy(struct pair *pair);
+
+/* One completion, or false after @ms. */
+bool wait_wc(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
+
+#endif /* VERBS_TEST_H */
