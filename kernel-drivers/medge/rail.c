@@ -96,7 +96,9 @@ void medge_rail_xmit(struct medge_device *dev, u32 rail_index, const u8 *dmac,
 		if (ether_addr_equal(dmac, smac))
 			err = loop_back(skb, rail->netdev);
 		else
-			err = net_xmit_eval(dev_queue_xmit(skb));
+			err = dev_queue_xmit(skb);
+		/* a macro that evaluates its argument twice */
+		err = net_xmit_eval(err);
 	}
 	rcu_read_unlock();
 
