@@ -245,7 +245,8 @@ static int register_device(struct medge_device *dev, const char *name)
 	}
 	if (err) {
 		ib_dealloc_device(&dev->ibdev);
-		return err;
+		/* ib_core says that of a name which is taken. */
+		return err == -ENFILE ? -EEXIST : err;
 	}
 
 	/* Its netdev may have gone before there was a device to unregister. */
