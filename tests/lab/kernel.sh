@@ -1,7 +1,7 @@
-# The User-Mode Linux kernels: built once for each version, flavour and set of configuration fragments.
+# The User-Mode Linux kernels: built once for each version, flavour, and set of fragments and patches.
 #
 # $CACHE/kernel/FLAVOUR-VERSION-HASH/ is an object directory; it counts only once it holds .complete.
-# A cached kernel with the same fragments is used whatever its 7.2 version, without asking the network.
+# A cached kernel with the same fragments and patches is used whatever its 7.2 version, without asking the network.
 # shellcheck shell=bash
 
 KERNEL_SOURCE=linux-source-7.2
@@ -10,7 +10,7 @@ KERNEL_SUITES=(trixie-backports sid)
 # kernel_build FLAVOUR: sets KERNEL_DIR, building the kernel if need be.
 kernel_build() {
 	local flavour=$1 hash
-	hash=$(kernel_fragments "$flavour" | xargs cat | sha256sum | cut -c1-12)
+	hash=$({ kernel_fragments "$flavour" && kernel_patches; } | xargs cat | sha256sum | cut -c1-12)
 	kernel_find "$flavour" "$hash" && return
 	lock "$CACHE/kernel/$flavour-$hash.lock" "building the $flavour kernel"
 	kernel_find "$flavour" "$hash" || kernel_make "$flavour" "$hash"
@@ -20,6 +20,10 @@ kernel_build() {
 kernel_fragments() {
 	echo "$LAB/kernel/lab.config"
 	[[ $1 == lab ]] || echo "$LAB/kernel/$1.config"
+}
+
+kernel_patches() {
+	printf '%s\n' "$LAB"/kernel/*.patch
 }
 
 kernel_find() {
@@ -70,22 +74,24 @@ kernel_check_config() {
 	[[ ! $lost ]] || die "the kernel's configuration did not keep: ${lost//$'\n'/ }"
 }
 
-# kernel_source: sets SOURCE_DIR and SOURCE_VERSION, fetching Debian's kernel source if need be.
+# kernel_source: sets SOURCE_DIR, with our patches, and SOURCE_VERSION, fetching Debian's source if need be.
 kernel_source() {
-	local stamp
+	local deb patches
 	mkdir -p "$CACHE/src"
 	exec {SOURCE_LOCK}>>"$CACHE/src/lock"
 	flock "$SOURCE_LOCK"
-	stamp=$(newest "$CACHE/src/$KERNEL_SOURCE-"*/.complete)
-	[[ $stamp ]] || kernel_source_fetch
-	[[ $stamp ]] || stamp=$(newest "$CACHE/src/$KERNEL_SOURCE-"*/.complete)
+	deb=$(newest "$CACHE/src/$KERNEL_SOURCE"_*.deb)
+	[[ $deb ]] || kernel_source_fetch
+	[[ $deb ]] || deb=$(newest "$CACHE/src/$KERNEL_SOURCE"_*.deb)
+	SOURCE_VERSION=$(dpkg-deb -f "$deb" Version)
+	patches=$(kernel_patches | xargs cat | sha256sum | cut -c1-12)
+	SOURCE_DIR=$CACHE/src/$KERNEL_SOURCE-$SOURCE_VERSION-$patches
+	[[ -e $SOURCE_DIR/.complete ]] || kernel_source_unpack "$deb"
 	exec {SOURCE_LOCK}>&-
-	SOURCE_DIR=${stamp%/.complete}
-	SOURCE_VERSION=${SOURCE_DIR##*"$KERNEL_SOURCE-"}
 }
 
 kernel_source_fetch() {
-	local suite deb version dir download=$CACHE/src/download
+	local suite deb download=$CACHE/src/download
 	rm -rf "$download"
 	say "fetching Debian's $KERNEL_SOURCE (about 150 MB)"
 	for suite in "${KERNEL_SUITES[@]}"; do
@@ -93,13 +99,19 @@ kernel_source_fetch() {
 	done
 	deb=$(newest "$download"/*.deb)
 	[[ $deb ]] || die "none of ${KERNEL_SUITES[*]} has $KERNEL_SOURCE; a newer one must be named in $LAB/kernel.sh"
-	version=$(dpkg-deb -f "$deb" Version)
-	dir=$CACHE/src/$KERNEL_SOURCE-$version
-	rm -rf "$dir"
-	mkdir -p "$dir"
-	say "unpacking $KERNEL_SOURCE $version"
-	dpkg-deb --fsys-tarfile "$deb" | tar -xOf - "./usr/src/$KERNEL_SOURCE.tar.xz" |
-		tar -xJf - -C "$dir" --strip-components=1
-	touch "$dir/.complete"
+	mv "$deb" "$CACHE/src/"
 	rm -rf "$download"
+}
+
+kernel_source_unpack() {
+	local patch
+	say "unpacking $KERNEL_SOURCE $SOURCE_VERSION"
+	rm -rf "$SOURCE_DIR"
+	mkdir -p "$SOURCE_DIR"
+	dpkg-deb --fsys-tarfile "$1" | tar -xOf - "./usr/src/$KERNEL_SOURCE.tar.xz" |
+		tar -xJf - -C "$SOURCE_DIR" --strip-components=1
+	while read -r patch; do
+		patch -s -p1 -d "$SOURCE_DIR" <"$patch" >&2 || die "$patch does not apply to $KERNEL_SOURCE $SOURCE_VERSION"
+	done < <(kernel_patches)
+	touch "$SOURCE_DIR/.complete"
 }

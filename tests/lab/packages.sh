@@ -3,7 +3,7 @@
 
 PACKAGES=(
 	# to build the kernel and the module
-	bc bison cpio flex gcc kmod libc6-dev libelf-dev libssl-dev make perl xz-utils
+	bc bison cpio flex gcc kmod libc6-dev libelf-dev libssl-dev make patch perl xz-utils
 	# to build the provider and the tests
 	cmake clang libclang-rt-dev pkg-config libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev
 	# to run what the tests run
