@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the kernel does on the way in: frames become bytes in memory, upcalls. */
+#include <stdlib.h>
+
+#include "host.h"
+#include "pair.h"
+
+/* A frame between receive and its last piece placed, as an skb would be. */
+struct hold {
+	struct medge_rx rx;	/* first, so that one is the other */
+	struct host *host;
+	struct packet *packet;
+	struct medge_piece piece;
+	bool held;
+};
+
+/* ---- pieces ---- */
+
+/* Where the bytes of @piece go; NULL: nowhere, the memory is gone. */
+static u8 *destination(struct host *h, const struct medge_piece *piece)
+{
+	const struct medge_op *op = &piece->op;
+	enum host_region region;
+	u8 *to;
+
+	if (op->opcode == MEDGE_OP_RESPONSE)
+		return host_op(h, op->op_no)->sink + op->offset;
+	if (op_is_send(op->opcode)) {
+		struct recv *r = host_recv(h, piece->recv_index);
+
+		CHECK(r, "receive %u not posted", piece->recv_index);
+		CHECK(op->op_len <= r->len);
+		return r->bytes + op->offset;
+	}
+	to = host_memory(h, op->rkey, op->addr, op->op_len, &region);
+	CHECK(to, "a piece for memory that is not ours");
+	return to + op->offset;
+}
+
+/* Copy part of a piece, byte by byte as a CPU that others overtake. */
+static void copy(struct hold *hold, u32 from, u32 to)
+{
+	const struct medge_op *op = &hold->piece.op;
+	u8 *dst = destination(hold->host, &hold->piece);
+
+	CHECK(op->data_off + op->len <= hold->packet->len,
+	      "a piece beyond its frame");
+	memcpy(dst + from, hold->packet->data + op->data_off + from, to - from);
+}
+
+static u8 place_nak(struct host *h, const struct medge_op *op)
+{
+	if (op->opcode == MEDGE_OP_RESPONSE)
+		return host_op(h, op->op_no)->sink_gone ? MEDGE_NAK_ACCESS : 0;
+	return host_op(h->peer, op->op_no)->place_nak;
+}
+
+static void step(struct hold *hold);
+
+static void finish(struct hold *hold)
+{
+	struct host *h = hold->host;
+	u32 len = hold->piece.op.len;
+	u8 nak = place_nak(h, &hold->piece.op);
+
+	if (!nak)
+		copy(hold, len / 2, len);
+	check_place(h, &hold->piece, false);
+	h->count.placing--;
+	medge_conn_placed(h->conn, pair_now(h->pair), &hold->rx, &hold->piece,
+			  nak);
+}
+
+static void placed_event(void *arg, bool run)
+{
+	struct hold *hold = arg;
+	struct host *h = hold->host;
+
+	if (!run) {
+		packet_put(hold->packet);
+		free(hold);
+		return;
+	}
+	finish(hold);
+	step(hold);
+	host_released(h);
+	pair_poll(h->pair, h->side);
+}
+
+/* Returns whether the piece is placed already. */
+static bool place(struct hold *hold)
+{
+	struct host *h = hold->host;
+	const struct medge_op *op = &hold->piece.op;
+	u64 delay = pair_place_delay(h->pair);
+
+	TRACE("%llu side %u places %s op %u offset %u len %u%s\n",
+	      pair_now(h->pair), h->side, medge_opcode_name(op->opcode),
+	      op->op_no, op->offset, op->len, delay ? " slowly" : "");
+	check_place(h, &hold->piece, true);
+	h->count.placing_high = max(h->count.placing_high, ++h->count.placing);
+	if (!place_nak(h, op))
+		copy(hold, 0, op->len / 2);
+	if (!delay) {
+		finish(hold);
+		return true;
+	}
+	events_add(&h->pair->events, pair_now(h->pair) + delay, placed_event,
+		   hold);
+	return false;
+}
+
+/* As far as @hold gets; it may be gone afterwards. */
+static void step(struct hold *hold)
+{
+	struct host *h = hold->host;
+
+	for (;;) {
+		enum medge_rx_step what;
+
+		what = medge_conn_step(h->conn, pair_now(h->pair), &hold->rx,
+				       hold->packet->data, hold->packet->len,
+				       &hold->piece);
+		switch (what) {
+		case MEDGE_RX_PLACE:
+			if (!place(hold))
+				return;
+			continue;
+		case MEDGE_RX_HELD:
+			TRACE("%llu side %u holds psn %u\n", pair_now(h->pair),
+			      h->side, hold->rx.psn);
+			hold->held = true;
+			h->count.held_high = max(h->count.held_high,
+						 ++h->count.held);
+			CHECK(h->count.held <= HELD_MAX);
+			return;
+		case MEDGE_RX_DONE:
+			packet_put(hold->packet);
+			free(hold);
+			return;
+		default:
+			FAIL("step %d", what);
+		}
+	}
+}
+
+static void unhold(struct hold *hold)
+{
+	CHECK(hold->held, "a frame released that was not held");
+	hold->held = false;
+	hold->host->count.held--;
+}
+
+void host_released(struct host *h)
+{
+	struct medge_rx *rx;
+
+	while ((rx = medge_conn_released(h->conn))) {
+		struct hold *hold = (struct hold *)rx;
+
+		unhold(hold);
+		step(hold);
+	}
+}
+
+void host_drop_held(struct host *h)
+{
+	struct medge_rx *rx;
+
+	while ((rx = medge_conn_unhold(h->conn))) {
+		struct hold *hold = (struct hold *)rx;
+
+		unhold(hold);
+		packet_put(hold->packet);
+		free(hold);
+	}
+	CHECK_EQ(h->count.held, 0);
+}
+
+/* ---- frames ---- */
+
+static void accept(struct host *h, u32 rail, struct packet *p,
+		   const struct medge_frame *f, const struct medge_ack *ack)
+{
+	u16 skip = 0, before;
+
+	do {
+		struct hold *hold = calloc(1, sizeof(*hold));
+		enum medge_drop drop;
+
+		hold->host = h;
+		hold->packet = packet_get(p);
+		before = skip;
+		drop = medge_conn_receive(h->conn, pair_now(h->pair), rail, f,
+					  ack, &hold->rx, &skip);
+		/* Nothing is dropped but what came when all was over. */
+		CHECK(!drop || h->pair->hostile || h->refused || h->failed ||
+		      h->peer->failed || h->peer->refused,
+		      "honest frame dropped: %s", medge_drop_name(drop));
+		if (drop || !hold->rx.nframes) {
+			packet_put(hold->packet);
+			free(hold);
+			if (drop)
+				return;
+		} else {
+			step(hold);
+		}
+		if (f->type != MEDGE_FRAME_DATA)
+			return;
+		CHECK(skip > before, "receive makes no progress");
+	} while (skip < f->nframes);
+}
+
+/* Decode from a copy that ends where the kernel's linear part ends. */
+static enum medge_drop decode(const struct packet *p, struct medge_frame *f,
+			      struct medge_ack *ack)
+{
+	u32 len = p->len, first = min_t(u32, len, MEDGE_HDR_LEN), linear;
+	enum medge_drop drop;
+	u8 *head;
+
+	if (len < sizeof(struct medge_frame_hdr))
+		return MEDGE_DROP_RUNT;
+	head = malloc(first);
+	memcpy(head, p->data, first);
+	linear = min(medge_wire_linear(head, first, len), len);
+	free(head);
+	head = malloc(linear);
+	memcpy(head, p->data, linear);
+	drop = medge_wire_decode(head, linear, len, f);
+	if (!drop && f->type == MEDGE_FRAME_ACK)
+		medge_wire_decode_ack(head, ack);
+	free(head);
+	return drop;
+}
+
+static void note_ack(struct host *h, const struct medge_frame *f)
+{
+	if (medge_seq_before(h->acked, f->ack_psn))
+		h->acked = f->ack_psn;
+}
+
+void host_receive(struct host *h, u32 rail, struct packet *p)
+{
+	struct medge_frame f;
+	struct medge_ack ack;
+	enum medge_drop drop;
+
+	if (h->silent)
+		return;
+	drop = decode(p, &f, &ack);
+	CHECK(!drop || h->pair->hostile, "honest frame does not decode: %s",
+	      medge_drop_name(drop));
+	if (drop)
+		return;
+	TRACE("%llu side %u < rail %u %s psn %u+%u ack_psn %u ack_op %u\n",
+	      pair_now(h->pair), h->side, rail,
+	      f.type == MEDGE_FRAME_ACK ? "ack" : "data", f.psn, f.nframes,
+	      f.ack_psn, f.ack_op);
+	if (!h->pair->hostile) {
+		CHECK_EQ(f.qpn, pair_qpn(h->pair, h->side));
+		note_ack(h, &f);
+	}
+	accept(h, rail, p, &f, f.type == MEDGE_FRAME_ACK ? &ack : NULL);
+	host_released(h);
+	pair_poll(h->pair, h->side);
+}
+
+/* ---- upcalls ---- */
+
+static u8 send_target(struct host *h, const struct medge_op *op,
+		      struct medge_target *t)
+{
+	struct recv *r = host_recv(h, op->addr);
+
+	if (!r)
+		return MEDGE_NAK_RNR;
+	t->relaxed = r->relaxed;
+	if (op->op_len > r->len)
+		return MEDGE_NAK_INVALID_REQUEST;
+	return MEDGE_NAK_NONE;
+}
+
+static u8 memory_target(struct host *h, const struct medge_op *op,
+			struct medge_target *t)
+{
+	u32 len = op_is_atomic(op->opcode) ? 8 : op->op_len;
+	enum host_region region = REGION_STRICT;
+
+	if (!len)
+		return MEDGE_NAK_NONE;
+	if (!host_memory(h, op->rkey, op->addr, len, &region))
+		return MEDGE_NAK_ACCESS;
+	t->relaxed = region == REGION_RELAXED;
+	return MEDGE_NAK_NONE;
+}
+
+/* Does the transport show us what was posted? */
+static void check_target(struct host *h, const struct medge_op *op,
+			 const struct medge_target *t)
+{
+	struct op *o = host_op(h->peer, op->op_no);
+
+	CHECK(!o->performed, "target of op %u, already performed", op->op_no);
+	if (o->req.opcode == MEDGE_OP_WRITE_IMM &&
+	    op->opcode == MEDGE_OP_SEND_IMM) {
+		CHECK_EQ(op->op_len, 0);
+		CHECK_EQ(op->addr, o->recv_index);
+		return;
+	}
+	CHECK(!o->targeted, "target of op %u asked for again", op->op_no);
+	CHECK_EQ(op->opcode, o->req.opcode);
+	CHECK_EQ(op->flags, o->req.flags);
+	CHECK_EQ(op->op_len, o->req.len);
+	if (op_is_send(op->opcode)) {
+		CHECK_EQ(op->addr, o->recv_index);
+	} else {
+		CHECK_EQ(op->addr, o->req.addr);
+		CHECK_EQ(op->rkey, o->req.rkey);
+	}
+	if (t->nak == MEDGE_NAK_RNR)
+		return;
+	o->targeted = true;
+	o->relaxed = t->relaxed;
+	o->target_nak = t->nak;
+}
+
+/* As a hostile peer's ops are granted; one that reuses a slot replaces it. */
+static void grant(struct host *h, const struct medge_op *op,
+		  const struct medge_target *t)
+{
+	if (t->nak || op_answers(op->opcode))
+		return;
+	h->grants[op->op_no % GRANTS] = (struct grant){
+		true, op->opcode, op->op_no, op->op_len, op->addr, op->rkey,
+	};
+}
+
+static void target(struct medge_conn *c, const struct medge_op *op,
+		   struct medge_target *t)
+{
+	struct host *h = medge_conn_user(c);
+
+	t->relaxed = false;
+	t->nak = op_is_send(op->opcode) ? send_target(h, op, t) :
+					  memory_target(h, op, t);
+	TRACE("%llu side %u target of op %u: nak %u%s\n", pair_now(h->pair),
+	      h->side, op->op_no, t->nak, t->relaxed ? ", relaxed" : "");
+	pair_target(h, op, t);
+	if (h->pair->hostile)
+		grant(h, op, t);
+	else
+		check_target(h, op, t);
+}
+
+static void performed(struct medge_conn *c, const struct medge_op *op,
+		      u32 recv_index)
+{
+	check_performed(medge_conn_user(c), op, recv_index);
+}
+
+static u8 atomic(struct medge_conn *c, const struct medge_op *op, u64 operand,
+		 u64 swap, u64 *original)
+{
+	struct host *h = medge_conn_user(c);
+	enum host_region region;
+	u8 *cell = host_memory(h, op->rkey, op->addr, 8, &region);
+
+	CHECK(cell, "atomic outside of memory");
+	TRACE("%llu side %u atomic op %u\n", pair_now(h->pair), h->side,
+	      op->op_no);
+	return pair_atomic(h, op, cell, operand, swap, original);
+}
+
+static void completed(struct medge_conn *c, u32 op_no, enum medge_status status)
+{
+	check_completed(medge_conn_user(c), op_no, status);
+}
+
+static void refused(struct medge_conn *c, const struct medge_op *op,
+		    enum medge_nak nak, enum medge_status status)
+{
+	struct host *h = medge_conn_user(c);
+
+	TRACE("%llu side %u refuses op %u: nak %u status %u\n",
+	      pair_now(h->pair), h->side, op->op_no, nak, status);
+	CHECK(!h->refused, "refused twice");
+	h->refused = true;
+	h->refused_nak = nak;
+	h->refused_status = status;
+	h->refused_op = op->op_no;
+}
+
+const struct medge_conn_ops host_conn_ops = {
+	.target = target,
+	.performed = performed,
+	.atomic = atomic,
+	.completed = completed,
+	.refused = refused,
+};

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the kernel does on the way out: runs become frames from memory. */
+#include <stdlib.h>
+
+#include "host.h"
+#include "pair.h"
+
+static void put_atomic(struct host *h, const struct medge_op *op, u8 *out)
+{
+	const struct op *own = host_op(h, op->op_no);
+
+	put_unaligned_be64(own->operand, out);
+	put_unaligned_be64(own->swap, out + 8);
+}
+
+/* The payload of one of our own requests. */
+static void put_request(struct host *h, const struct medge_op *op, u8 *out)
+{
+	if (!op->len)
+		return;
+	if (op_is_atomic(op->opcode))
+		put_atomic(h, op, out);
+	else
+		memcpy(out, noise + host_op(h, op->op_no)->src + op->offset,
+		       op->len);
+}
+
+static void put_response(struct host *h, const struct medge_tx *tx, u8 *out)
+{
+	enum host_region region;
+	u8 *from;
+
+	if (tx->is_atomic) {
+		put_unaligned_be64(tx->atomic, out);
+		return;
+	}
+	if (!tx->op.op_len)
+		return;
+	from = host_memory(h, tx->op.rkey, tx->op.addr, tx->op.op_len, &region);
+	CHECK(from, "response %u from memory that is not ours", tx->op.op_no);
+	memcpy(out, from + tx->op.offset, tx->op.len);
+}
+
+/* Is the memory that the run is made of still there? */
+static bool memory_there(struct host *h, const struct medge_tx *tx)
+{
+	u32 i;
+
+	if (tx->response) {
+		if (!host_op(h->peer, tx->op.op_no)->response_gone)
+			return true;
+		medge_conn_fail_response(h->conn, tx->op.op_no);
+		return false;
+	}
+	for (i = 0; i < tx->nops; i++) {
+		if (!host_op(h, tx->op.op_no + i)->memory_gone)
+			continue;
+		medge_conn_fail_op(h->conn, tx->op.op_no + i,
+				   MEDGE_LOCAL_PROTECTION);
+		return false;
+	}
+	return true;
+}
+
+static struct packet *build_several(struct host *h, const struct medge_tx *tx)
+{
+	struct packet *p = packet_new(tx->len);
+	struct medge_op op = tx->op;
+	u32 at = MEDGE_HDR_LEN, n = 1;
+
+	memset(p->data, 0, p->len);
+	CHECK_EQ(medge_tx_header(h->conn, tx, p->data), MEDGE_HDR_LEN);
+	check_tx_op(h, tx, &op);
+	put_request(h, &op, p->data + at);
+	at += op.len;
+	while (medge_tx_next_op(h->conn, tx, &op)) {
+		check_tx_op(h, tx, &op);
+		CHECK_EQ(op.op_no, tx->op.op_no + n);
+		n++;
+		at = round_up(at, 8);
+		CHECK(at + sizeof(struct medge_op_hdr) + op.len <= p->len);
+		medge_wire_encode_op(p->data + at, &op);
+		at += sizeof(struct medge_op_hdr);
+		put_request(h, &op, p->data + at);
+		at += op.len;
+	}
+	CHECK_EQ(n, tx->nops);
+	CHECK_EQ(at, tx->len);
+	return p;
+}
+
+static struct packet *build(struct host *h, const struct medge_tx *tx)
+{
+	struct packet *p;
+
+	if (tx->type == MEDGE_FRAME_DATA && tx->nops > 1)
+		return build_several(h, tx);
+	p = packet_new(tx->len);
+	p->nframes = tx->nframes;
+	CHECK_EQ(medge_tx_header(h->conn, tx, p->data),
+		 tx->type == MEDGE_FRAME_ACK ? MEDGE_ACK_LEN : MEDGE_HDR_LEN);
+	if (tx->type == MEDGE_FRAME_ACK)
+		return p;
+	CHECK_EQ(tx->len, MEDGE_HDR_LEN + tx->op.len);
+	check_tx_op(h, tx, &tx->op);
+	if (tx->response)
+		put_response(h, tx, p->data + MEDGE_HDR_LEN);
+	else
+		put_request(h, &tx->op, p->data + MEDGE_HDR_LEN);
+	return p;
+}
+
+static void trace_tx(struct host *h, const struct medge_tx *tx)
+{
+	if (tx->type == MEDGE_FRAME_ACK)
+		TRACE("%llu side %u > rail %u ack\n", pair_now(h->pair),
+		      h->side, tx->rail);
+	else
+		TRACE("%llu side %u > rail %u psn %u+%u %s op %u+%u offset %u len %u\n",
+		      pair_now(h->pair), h->side, tx->rail, tx->psn,
+		      tx->nframes, medge_opcode_name(tx->op.opcode),
+		      tx->op.op_no, tx->nops, tx->op.offset, tx->op.len);
+}
+
+bool host_transmit(struct host *h, u32 budget)
+{
+	struct medge_tx tx;
+
+	if (h->silent)
+		return true;
+	while (medge_conn_poll_tx(h->conn, pair_now(h->pair), &tx)) {
+		struct packet *p;
+
+		trace_tx(h, &tx);
+		check_tx(h, &tx);
+		if (tx.type == MEDGE_FRAME_DATA && !h->pair->hostile &&
+		    !memory_there(h, &tx))
+			continue;
+		p = build(h, &tx);
+		if (tx.type == MEDGE_FRAME_ACK && say_verbose)
+			TRACE("    ack_psn %u ack_op %u\n",
+			      get_unaligned_be32(p->data + 12),
+			      get_unaligned_be32(p->data + 16));
+		net_send(&h->pair->net, h->side, tx.rail, p);
+		if (budget && !--budget)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What tests do and see behind the transport's back. */
+#include "pair.h"
+#include "state.h"
+
+void conn_start_at(struct medge_conn *c, u32 own_op, u32 own_recv, u32 peer_op,
+		   u32 peer_recv)
+{
+	c->op_next = own_op;
+	c->op_send = own_op;
+	c->op_oldest = own_op;
+	c->op_performed = own_op;
+	c->recv_index_next = own_recv;
+	c->rop_next = peer_op;
+	c->recv_msn = peer_recv;
+}
+
+static void dump_frames(struct medge_conn *c)
+{
+	u32 psn;
+
+	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
+		const struct medge_sent *s = medge_sent(c, psn);
+
+		if (s->flags & MEDGE_SENT_ACKED)
+			continue;
+		printf("    psn %u op %u+%u index %u rail %u seq %u sent %llu flags %x\n",
+		       psn, s->op_no, s->nops, s->index, s->rail, s->rail_seq,
+		       s->time, s->flags);
+	}
+}
+
+static void dump_rails(const struct medge_conn *c)
+{
+	u32 i;
+
+	for (i = 0; i < c->nrails; i++) {
+		const struct medge_conn_rail *r = &c->rails[i];
+
+		printf("    rail %u weight %u next %u acked %u%s strikes %u srtt %llu var %llu reorder %llu avoid until %llu\n",
+		       i, r->weight, r->next_seq, r->acked_seq,
+		       r->any_acked ? "" : " (none)", r->strikes, r->srtt,
+		       r->rttvar, r->reorder, r->avoid_until);
+	}
+}
+
+static void dump_held(struct medge_conn *c)
+{
+	const struct medge_rx *rx;
+
+	for (rx = c->held; rx; rx = rx->next)
+		printf("    held psn %u+%u op %u offset %u state %x nops %u fence %u\n",
+		       rx->psn, rx->nframes, rx->op_no, rx->offset, rx->state,
+		       rx->nops, rx->fence_dist);
+}
+
+void conn_dump(struct medge_conn *c)
+{
+	const struct medge_recv_op *rop = medge_rop(c, c->rop_next);
+
+	printf("  send: psn %u to %u, lost %u from %u; ops next %u send %u oldest %u performed %u, reads %u\n",
+	       c->snd_una, c->snd_nxt, c->nlost, c->lost_hint, c->op_next,
+	       c->op_send, c->op_oldest, c->op_performed, c->reads_out);
+	printf("  dead %u nak %u of %u, rnr wait %u op %u count %u at %llu\n",
+	       c->dead, c->nak, c->nak_op, c->rnr_wait, c->rnr_op, c->rnr_count,
+	       c->rnr_at);
+	printf("  responses: oldest %u send %u next %u\n", c->resp_oldest,
+	       c->resp_send, c->resp_next);
+	printf("  receive: psn %u high %u, op %u flags %x placed %u of %u busy %u, rnr %u refused %u of %u, recheck %u\n",
+	       c->rcv_nxt, c->rcv_high, c->rop_next, rop->flags, rop->placed,
+	       rop->op.op_len, rop->busy, c->rcv_rnr, c->refused, c->refuse_op,
+	       c->recheck);
+	printf("  time: progress %llu loss at %llu last tx %llu backoff %u probed %u deadline %llu, ack at %llu\n",
+	       c->progress, c->loss_at, c->last_tx, c->backoff, c->probed,
+	       medge_conn_deadline(c), c->ack_at);
+	dump_rails(c);
+	dump_frames(c);
+	dump_held(c);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Two connections in virtual time, joined by a hostile network. */
+#ifndef MEDGE_TEST_PAIR_H
+#define MEDGE_TEST_PAIR_H
+
+#include "env.h"
+#include "conn.h"
+#include "events.h"
+#include "host.h"
+#include "net.h"
+#include "rng.h"
+
+#define USEC	1000ULL
+#define MSEC	1000000ULL
+#define SEC	1000000000ULL
+
+/**
+ * struct pair_params - what a pair is made of
+ * @region_len: bytes of each memory region of each side
+ * @op_base, @recv_base: first op number and receive index of each direction
+ * @place_ppm: pieces that take time to be placed
+ * @place_ns: how long at most
+ * @slop_ns: how late a timer may be
+ * @budget: runs sent at a time at most, 0: any number
+ * @event_limit: a run with more events than this is livelocked
+ */
+struct pair_params {
+	u64 seed;
+	u32 nrails;
+	struct medge_conn_config cfg[2];
+	u32 weight[2][MEDGE_MAX_RAILS];
+	struct net_link_cfg link[2][MEDGE_MAX_RAILS];
+	u32 region_len;
+	u32 op_base[2];
+	u32 recv_base[2];
+	u32 place_ppm;
+	u64 place_ns;
+	u64 slop_ns;
+	u32 budget;
+	u64 event_limit;
+};
+
+struct pair {
+	struct pair_params params;
+	struct rng rng;
+	struct events events;
+	struct net net;
+	struct host host[2];
+	u32 weight[2][MEDGE_MAX_RAILS];	/* as they are now */
+	struct {
+		u64 deadline;
+		u64 at;
+	} timer[2];
+	bool polling[2];	/* a poll is due, the budget was used up */
+	bool hostile;		/* frames are forged: only safety is checked */
+	u64 steps;
+	/* Directed tests look at or change what the memory says; may be NULL. */
+	void (*on_target)(struct host *h, const struct medge_op *op,
+			  struct medge_target *t);
+	void (*on_completed)(struct host *h, u32 op_no, enum medge_status status);
+	void *user;
+};
+
+/* A plain network: @nrails rails of 10 Gbit/s, 20 us, nothing ever lost. */
+void pair_params_default(struct pair_params *params, u32 nrails);
+void pair_init(struct pair *p, const struct pair_params *params);
+void pair_free(struct pair *p);
+
+static inline u64 pair_now(const struct pair *p)
+{
+	return p->events.now;
+}
+
+static inline u32 pair_qpn(const struct pair *p, u32 side)
+{
+	return p->params.cfg[!side].dest_qpn;
+}
+
+/* Post and start to send. */
+void pair_post(struct pair *p, u32 side, const struct medge_request *req);
+/* Let @side send what it can. */
+void pair_poll(struct pair *p, u32 side);
+/* Carrier seen by @side; weight 0: lost. */
+void pair_rail(struct pair *p, u32 side, u32 rail, u32 weight);
+/* Silent black hole for what @side sends on @rail. */
+void pair_dark(struct pair *p, u32 side, u32 rail, bool dark);
+/*
+ * Run until nothing more will happen (true) or it is @until (false).
+ */
+bool pair_run(struct pair *p, u64 until);
+/* Run to the end, at most @limit ns more; all must have gone well. */
+void pair_finish(struct pair *p, u64 limit);
+/* All ops of @side completed well, are performed, and nothing is left. */
+void pair_check_done(struct pair *p, u32 side);
+/* Nobody has anything to send or to wait for. */
+void pair_check_idle(struct pair *p);
+
+/* ---- for host_rx.c ---- */
+u64 pair_place_delay(struct pair *p);
+void pair_target(struct host *h, const struct medge_op *op,
+		 struct medge_target *t);
+u8 pair_atomic(struct host *h, const struct medge_op *op, u8 *cell,
+	       u64 operand, u64 swap, u64 *original);
+
+/* inside.c: reaches into the transport's state */
+void conn_start_at(struct medge_conn *c, u32 own_op, u32 own_recv, u32 peer_op,
+		   u32 peer_recv);
+void conn_dump(struct medge_conn *c);
+
+/* Both connections, with a trace only. */
+void pair_dump(struct pair *p);
+
+#endif /* MEDGE_TEST_PAIR_H */

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Acknowledgements: when they come, what they say. */
+#include "direct.h"
+
+enum { SEG = 1024, RTT_US = 40 };
+
+struct acks {
+	u32 explicit_acks[2];
+	u32 data_frames[2];
+	u64 last_ack_at[2];
+	u32 ack_reqs;
+	u32 drop[8];		/* psn offsets of side 0, dropped once */
+	u32 ndrop;
+	bool arrived[4096];	/* at side 1, by psn offset */
+	u32 checked;
+};
+
+static void start(struct pair *p, struct watch *w, watch_fn fn,
+		  struct acks *acks, u32 nrails)
+{
+	struct pair_params params;
+
+	pair_params_default(&params, nrails);
+	pair_init(p, &params);
+	memset(acks, 0, sizeof(*acks));
+	watch_frames(w, p, fn, acks);
+}
+
+static enum net_verdict count(struct pair *p, const struct seen *seen,
+			      u64 *delay, void *user)
+{
+	struct acks *a = user;
+
+	if (seen->f.type == MEDGE_FRAME_ACK) {
+		a->explicit_acks[seen->side]++;
+		a->last_ack_at[seen->side] = pair_now(p);
+		return NET_PASS;
+	}
+	a->data_frames[seen->side]++;
+	a->ack_reqs += !!(seen->f.flags & MEDGE_FRAME_ACK_REQ);
+	return NET_PASS;
+}
+
+static void ack__every_48_frames(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 240 * SEG,
+					     MEDGE_OP_STRICT);
+	struct watch w;
+	struct acks a;
+	struct pair p;
+
+	start(&p, &w, count, &a, 1);
+	pair_post(&p, 0, &req);
+	pair_finish(&p, SEC);
+	CHECK_EQ(a.data_frames[0], 240);
+	CHECK(a.explicit_acks[1] >= 240 / MEDGE_ACK_FRAMES &&
+	      a.explicit_acks[1] <= 240 / MEDGE_ACK_FRAMES + 1, "%u acks",
+	      a.explicit_acks[1]);
+	CHECK_EQ(a.explicit_acks[0], 0);
+	pair_free(&p);
+}
+
+static void ack__at_once_when_asked(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 100,
+					     MEDGE_OP_STRICT);
+	struct watch w;
+	struct acks a;
+	struct pair p;
+
+	start(&p, &w, count, &a, 1);
+	pair_post(&p, 0, &req);
+	CHECK(pair_run(&p, SEC));
+	pair_check_done(&p, 0);
+	CHECK_EQ(a.ack_reqs, 1);
+	CHECK_EQ(a.explicit_acks[1], 1);
+	CHECK(pair_now(&p) < 2 * RTT_US * USEC, "took %llu ns", pair_now(&p));
+	pair_free(&p);
+}
+
+/* A response asks for no ack: its own comes with what is sent, or in 5 ms. */
+static void ack__delayed_by_5_ms(void)
+{
+	struct medge_request req = req_read(REGION_STRICT, 0, 100);
+	struct watch w;
+	struct acks a;
+	struct pair p;
+
+	start(&p, &w, count, &a, 1);
+	pair_post(&p, 0, &req);
+	CHECK(!pair_run(&p, MSEC));
+	CHECK_EQ(p.host[0].completed, 1);
+	CHECK_EQ(a.explicit_acks[0], 0);
+	pair_finish(&p, SEC);
+	CHECK_EQ(a.explicit_acks[0], 1);
+	CHECK(a.last_ack_at[0] >= MEDGE_ACK_DELAY_NS &&
+	      a.last_ack_at[0] < MEDGE_ACK_DELAY_NS + 100 * USEC, "at %llu",
+	      a.last_ack_at[0]);
+	CHECK_EQ(medge_conn_stats(p.host[1].conn)->retransmits, 0);
+	pair_free(&p);
+}
+
+/* READ after READ: the next request carries the ack of the last response. */
+static void next_read(struct host *h, u32 op_no, enum medge_status status)
+{
+	struct medge_request req = req_read(REGION_STRICT, 0, 100);
+
+	if (h->nops < 50)
+		host_post(h, &req);
+}
+
+static void ack__rides_on_data(void)
+{
+	struct medge_request req = req_read(REGION_STRICT, 0, 100);
+	struct watch w;
+	struct acks a;
+	struct pair p;
+
+	start(&p, &w, count, &a, 1);
+	p.on_completed = next_read;
+	pair_post(&p, 0, &req);
+	pair_finish(&p, SEC);
+	CHECK_EQ(p.host[0].completed, 50);
+	CHECK_EQ(a.explicit_acks[0], 1);
+	CHECK_EQ(a.explicit_acks[1], 0);
+	pair_free(&p);
+}
+
+static void ack__both_ways_busy_need_few(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 240 * SEG,
+					     MEDGE_OP_STRICT);
+	struct watch w;
+	struct acks a;
+	struct pair p;
+
+	start(&p, &w, count, &a, 2);
+	pair_post(&p, 0, &req);
+	pair_post(&p, 1, &req);
+	pair_finish(&p, SEC);
+	CHECK(a.explicit_acks[0] + a.explicit_acks[1] <=
+	      2 * (240 / MEDGE_ACK_FRAMES + 2), "%u and %u acks",
+	      a.explicit_acks[0], a.explicit_acks[1]);
+	pair_free(&p);
+}
+
+static bool to_drop(const struct acks *a, u32 offset)
+{
+	u32 i;
+
+	for (i = 0; i < a->ndrop; i++)
+		if (a->drop[i] == offset)
+			return true;
+	return false;
+}
+
+/* What side 1 says it has is what it has, no less and no more. */
+static void check_bitmap(struct acks *a, const struct seen *seen, u32 base)
+{
+	u32 from = seen->f.ack_psn - base, i;
+
+	for (i = 0; i < from; i++)
+		CHECK(a->arrived[i], "frame %u acknowledged, never arrived", i);
+	for (i = 0; i < 64; i++) {
+		u32 at = from + seen->f.sack_base + i;
+
+		CHECK(!(seen->f.sack >> i & 1) || a->arrived[at], "sack %u", at);
+	}
+	if (seen->f.type != MEDGE_FRAME_ACK)
+		return;
+	for (i = 0; i < MEDGE_WINDOW; i++)
+		CHECK((seen->ack.bitmap[i / 64] >> i % 64 & 1) ==
+		      a->arrived[from + i], "bitmap: frame %u is %sthere",
+		      from + i, a->arrived[from + i] ? "" : "not ");
+	a->checked++;
+}
+
+static enum net_verdict lose_some(struct pair *p, const struct seen *seen,
+				  u64 *delay, void *user)
+{
+	struct acks *a = user;
+
+	if (seen->side == 1)
+		check_bitmap(a, seen, p->params.cfg[0].psn);
+	else if (seen->first && seen->f.type == MEDGE_FRAME_DATA &&
+		 to_drop(a, seen->f.psn - p->params.cfg[0].psn))
+		return NET_DROP;
+	return count(p, seen, delay, user);
+}
+
+static struct acks *arrivals;
+
+static void note_arrival(void *user, u32 side, u32 rail, struct packet *packet)
+{
+	struct pair *p = user;
+	struct medge_frame f;
+
+	medge_wire_decode(packet->data, packet->len, packet->len, &f);
+	if (side == 1 && f.type == MEDGE_FRAME_DATA)
+		arrivals->arrived[f.psn - p->params.cfg[0].psn] = true;
+	host_receive(&p->host[side], rail, packet);
+}
+
+static void lossy(u32 nrails, u8 flags, enum host_region region, u32 frames)
+{
+	struct medge_request req = req_write(region, 0, frames * SEG, flags);
+	struct watch w;
+	struct acks a;
+	struct pair p;
+
+	start(&p, &w, lose_some, &a, nrails);
+	arrivals = &a;
+	p.net.ops.deliver = note_arrival;
+	memcpy(a.drop, (u32[]){ 0, 3, 7, 8, 63, 64, 100, 199 }, sizeof(a.drop));
+	a.ndrop = 8;
+	pair_post(&p, 0, &req);
+	pair_finish(&p, SEC);
+	CHECK(a.checked >= 3, "%u acks seen", a.checked);
+	CHECK_EQ(medge_conn_stats(p.host[1].conn)->rx_frames, frames);
+	pair_free(&p);
+}
+
+static void bitmap__relaxed(void)
+{
+	lossy(2, MEDGE_OP_STRICT, REGION_RELAXED, 240);
+}
+
+/* Held frames have been received, too. */
+static void bitmap__strict_held(void)
+{
+	lossy(2, MEDGE_OP_STRICT, REGION_STRICT, 240);
+}
+
+static void bitmap__across_psn_wrap(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 240 * SEG,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct watch w;
+	struct acks a = { .drop = { 0, 90, 99, 100, 101, 150 }, .ndrop = 6 };
+	struct pair p;
+
+	pair_params_default(&params, 2);
+	params.cfg[0].psn = params.cfg[1].peer_psn = 0u - 100;
+	pair_init(&p, &params);
+	watch_frames(&w, &p, lose_some, &a);
+	arrivals = &a;
+	p.net.ops.deliver = note_arrival;
+	pair_post(&p, 0, &req);
+	pair_finish(&p, SEC);
+	CHECK(a.checked >= 3);
+	pair_free(&p);
+}
+
+/* A hole that all rails have passed is told at once, not after a timeout. */
+static void nack__hole_is_told_at_once(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 40 * SEG,
+					     MEDGE_OP_STRICT);
+	const struct medge_conn_stats *stats;
+	struct watch w;
+	struct acks a;
+	struct pair p;
+
+	start(&p, &w, lose_some, &a, 1);
+	arrivals = &a;
+	p.net.ops.deliver = note_arrival;
+	a.drop[0] = 10;
+	a.ndrop = 1;
+	pair_post(&p, 0, &req);
+	CHECK(pair_run(&p, SEC));
+	pair_check_done(&p, 0);
+	stats = medge_conn_stats(p.host[0].conn);
+	CHECK(stats->rx_nacks >= 1);
+	CHECK_EQ(stats->retransmits, 1);
+	CHECK_EQ(stats->probes, 0);
+	CHECK(pair_now(&p) < 500 * USEC, "took %llu ns", pair_now(&p));
+	pair_free(&p);
+}
+
+/* In a dialogue every message carries the ack of the one before. */
+static void next_send(struct host *h, const struct medge_op *op,
+		      struct medge_target *t)
+{
+	struct medge_request req = req_send(64, MEDGE_OP_STRICT);
+
+	req.submit = 0;
+	if (h->nops < 50)
+		host_post(h, &req);
+}
+
+static void ack__ping_pong_frames_bounded(void)
+{
+	struct medge_request req = req_send(64, MEDGE_OP_STRICT);
+	struct watch w;
+	struct acks a;
+	struct pair p;
+	u32 side, i;
+
+	start(&p, &w, count, &a, 1);
+	for (side = 0; side < 2; side++)
+		for (i = 0; i < 60; i++)
+			host_post_recv(&p.host[side], 64, false);
+	p.on_target = next_send;
+	pair_post(&p, 0, &req);
+	pair_finish(&p, SEC);
+	CHECK(a.data_frames[0] + a.data_frames[1] <= 102);
+	CHECK(a.explicit_acks[0] + a.explicit_acks[1] <= 102);
+	pair_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+	direct_begin(argc, argv);
+	RUN(ack__every_48_frames);
+	RUN(ack__at_once_when_asked);
+	RUN(ack__delayed_by_5_ms);
+	RUN(ack__rides_on_data);
+	RUN(ack__both_ways_busy_need_few);
+	RUN(ack__ping_pong_frames_bounded);
+	RUN(bitmap__relaxed);
+	RUN(bitmap__strict_held);
+	RUN(bitmap__across_psn_wrap);
+	RUN(nack__hole_is_told_at_once);
+	return direct_end("test_ack");
+}

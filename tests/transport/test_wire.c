@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The wire format: what goes in comes out, and nothing else comes in. */
+#include <stdlib.h>
+
+#include "direct.h"
+
+static struct rng rng;
+
+static struct medge_op random_op(u8 opcode, u32 op_len)
+{
+	return (struct medge_op){
+		.opcode = opcode,
+		.flags = rng_below(&rng, MEDGE_OP_FLAGS + 1),
+		.op_no = rng_next(&rng),
+		.op_len = op_len,
+		.addr = rng_next(&rng),
+		.rkey = rng_next(&rng),
+		.imm = rng_next(&rng),
+	};
+}
+
+static struct medge_frame random_frame(u8 nops, u16 seg_len)
+{
+	return (struct medge_frame){
+		.type = MEDGE_FRAME_DATA,
+		.flags = rng_below(&rng, 2) ? MEDGE_FRAME_ACK_REQ : 0,
+		.nops = nops,
+		.seg_len = seg_len,
+		.qpn = rng_below(&rng, 1 << 24),
+		.psn = rng_next(&rng),
+		.ack_psn = rng_next(&rng),
+		.ack_op = rng_next(&rng),
+		.sack_base = rng_below(&rng, MEDGE_WINDOW + 1),
+		.fence_dist = rng_below(&rng, MEDGE_OP_WINDOW + 1),
+		.sack = rng_next(&rng),
+	};
+}
+
+static void same_frame(const struct medge_frame *a, const struct medge_frame *b)
+{
+	CHECK_EQ(a->type, b->type);
+	CHECK_EQ(a->flags, b->flags);
+	CHECK_EQ(a->seg_len, b->seg_len);
+	CHECK_EQ(a->qpn, b->qpn);
+	CHECK_EQ(a->psn, b->psn);
+	CHECK_EQ(a->ack_psn, b->ack_psn);
+	CHECK_EQ(a->ack_op, b->ack_op);
+	CHECK_EQ(a->sack_base, b->sack_base);
+	CHECK_EQ(a->fence_dist, b->fence_dist);
+	CHECK_EQ(a->sack, b->sack);
+}
+
+static void same_op(const struct medge_op *a, const struct medge_op *b)
+{
+	CHECK_EQ(a->opcode, b->opcode);
+	CHECK_EQ(a->flags, b->flags);
+	CHECK_EQ(a->len, b->len);
+	CHECK_EQ(a->op_no, b->op_no);
+	CHECK_EQ(a->op_len, b->op_len);
+	CHECK_EQ(a->offset, b->offset);
+	CHECK_EQ(a->addr, b->addr);
+	CHECK_EQ(a->rkey, b->rkey);
+	CHECK_EQ(a->imm, b->imm);
+}
+
+/* A run of @len bytes from @offset of an op of @op_len. */
+static struct packet *run_packet(u32 op_len, u32 offset, u32 len, u16 seg_len)
+{
+	struct packet *p = packet_new(MEDGE_HDR_LEN + len);
+	struct medge_frame f = random_frame(1, seg_len);
+	struct medge_op op = random_op(MEDGE_OP_WRITE, op_len);
+
+	op.offset = offset;
+	op.len = len;
+	p->nframes = DIV_ROUND_UP(len, seg_len);
+	medge_wire_encode_frame(p->data, &f);
+	medge_wire_encode_op(p->data + sizeof(struct medge_frame_hdr), &op);
+	memcpy(p->data + MEDGE_HDR_LEN, noise, len);
+	return p;
+}
+
+/* @nops small ops in one frame; lens[] are theirs */
+static struct packet *several_packet(u8 nops, const u32 *lens,
+				     struct medge_op *ops)
+{
+	struct packet *p = packet_new(9000);
+	struct medge_frame f = random_frame(nops, 0);
+	u32 at = sizeof(struct medge_frame_hdr), i;
+
+	memset(p->data, 0, p->len);
+	medge_wire_encode_frame(p->data, &f);
+	for (i = 0; i < nops; i++) {
+		ops[i] = random_op(MEDGE_OP_WRITE, lens[i]);
+		ops[i].len = lens[i];
+		ops[i].op_no = ops[0].op_no + i;
+		at = i ? round_up(at, 8) : at;
+		medge_wire_encode_op(p->data + at, &ops[i]);
+		at += sizeof(struct medge_op_hdr) + lens[i];
+	}
+	p->len = at;
+	return p;
+}
+
+static void decode__gives_what_was_encoded(void)
+{
+	u32 i;
+
+	for (i = 0; i < 20000; i++) {
+		u16 seg_len = rng_range(&rng, 1, 9000);
+		struct medge_frame f = random_frame(1, seg_len), g;
+		struct medge_op op = random_op(MEDGE_OP_WRITE, 0);
+		u32 index = rng_below(&rng, 10);
+		u8 buf[MEDGE_HDR_LEN + 9000];
+
+		op.offset = index * seg_len;
+		op.len = rng_range(&rng, 1, seg_len);
+		op.op_len = op.offset + op.len;
+		medge_wire_encode_frame(buf, &f);
+		medge_wire_encode_op(buf + sizeof(struct medge_frame_hdr), &op);
+		CHECK_EQ(medge_wire_decode(buf, MEDGE_HDR_LEN,
+					   MEDGE_HDR_LEN + op.len, &g), 0);
+		same_frame(&f, &g);
+		same_op(&op, &g.op);
+		CHECK_EQ(g.nops, 1);
+		CHECK_EQ(g.nframes, 1);
+		CHECK_EQ(g.op.data_off, MEDGE_HDR_LEN);
+	}
+}
+
+static void decode__gives_the_ack_that_was_encoded(void)
+{
+	u32 i, w;
+
+	for (i = 0; i < 1000; i++) {
+		struct medge_frame f = random_frame(0, 0), g;
+		u8 buf[MEDGE_ACK_LEN];
+		struct medge_ack a = {
+			.nak = rng_below(&rng, MEDGE_NAKS),
+			.rnr_timer = rng_below(&rng, 32),
+			.nak_seq = rng_next(&rng),
+			.nak_op = rng_next(&rng),
+			.dups = rng_next(&rng),
+		}, b;
+
+		f.type = MEDGE_FRAME_ACK;
+		f.flags = rng_below(&rng, MEDGE_FRAME_FLAGS + 1);
+		for (w = 0; w < MEDGE_ACK_WORDS; w++)
+			a.bitmap[w] = rng_next(&rng);
+		medge_wire_encode_frame(buf, &f);
+		medge_wire_encode_ack(buf + sizeof(struct medge_frame_hdr), &a);
+		CHECK_EQ(medge_wire_decode(buf, sizeof(buf), sizeof(buf), &g), 0);
+		same_frame(&f, &g);
+		medge_wire_decode_ack(buf, &b);
+		CHECK_EQ(a.nak, b.nak);
+		CHECK_EQ(a.rnr_timer, b.rnr_timer);
+		CHECK_EQ(a.nak_seq, b.nak_seq);
+		CHECK_EQ(a.nak_op, b.nak_op);
+		CHECK_EQ(a.dups, b.dups);
+		CHECK(!memcmp(a.bitmap, b.bitmap, sizeof(a.bitmap)));
+	}
+}
+
+static void next_op__finds_each_at_a_multiple_of_8(void)
+{
+	static const u32 lens[] = { 0, 1, 7, 8, 9, 0, 63, 64 };
+	struct medge_op ops[ARRAY_SIZE(lens)], op;
+	struct packet *p = several_packet(ARRAY_SIZE(lens), lens, ops);
+	struct medge_frame f;
+	u32 i;
+
+	CHECK_EQ(medge_wire_linear(p->data, MEDGE_HDR_LEN, p->len), p->len);
+	CHECK_EQ(medge_wire_decode(p->data, p->len, p->len, &f), 0);
+	op = f.op;
+	for (i = 0;; i++) {
+		same_op(&op, &ops[i]);
+		CHECK(i == 0 || !((op.data_off - sizeof(struct medge_op_hdr)) % 8));
+		if (i + 1 == ARRAY_SIZE(lens))
+			break;
+		CHECK(medge_wire_next_op(p->data, p->len, &op));
+	}
+	CHECK(!medge_wire_next_op(p->data, p->len, &op), "an op behind the last");
+	packet_put(p);
+}
+
+/* From a copy that ends where it says, so that reading on is seen. */
+static enum medge_drop decode_exact(const u8 *bytes, u32 len, u32 wire_len)
+{
+	struct medge_frame f;
+	u8 *copy = malloc(len);
+	enum medge_drop drop;
+
+	memcpy(copy, bytes, len);
+	drop = medge_wire_decode(copy, len, wire_len, &f);
+	free(copy);
+	return drop;
+}
+
+static void decode__truncated_anywhere(void)
+{
+	static const u32 lens[] = { 5, 0, 16, 33 };
+	struct medge_op ops[ARRAY_SIZE(lens)];
+	struct packet *ps[] = {
+		run_packet(3000, 0, 3000, 1000),
+		run_packet(64, 0, 64, 1000),
+		several_packet(ARRAY_SIZE(lens), lens, ops),
+	};
+	u32 i, len;
+
+	for (i = 0; i < ARRAY_SIZE(ps); i++) {
+		for (len = 0; len < ps[i]->len; len++)
+			CHECK(decode_exact(ps[i]->data, len, len),
+			      "packet %u decodes with %u bytes", i, len);
+		CHECK_EQ(decode_exact(ps[i]->data, len, len), 0);
+		packet_put(ps[i]);
+	}
+}
+
+static void decode__padding_is_ignored(void)
+{
+	struct packet *p = run_packet(1001, 1000, 1, 1000);
+	u8 padded[MEDGE_HDR_LEN + 46] = { };
+	struct medge_frame f;
+
+	memcpy(padded, p->data, p->len);
+	CHECK_EQ(medge_wire_decode(padded, sizeof(padded), sizeof(padded), &f), 0);
+	CHECK_EQ(f.op.len, 1);
+	CHECK_EQ(f.nframes, 1);
+	packet_put(p);
+}
+
+static void decode__superframe_counts_its_frames(void)
+{
+	static const struct { u32 len; u16 seg, frames; } cases[] = {
+		{ 1, 1000, 1 }, { 1000, 1000, 1 }, { 1001, 1000, 2 },
+		{ 60000, 1000, 60 }, { 512, 1, 512 }, { 65000, 8936, 8 },
+	};
+	struct medge_frame f;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct packet *p = run_packet(cases[i].len, 0, cases[i].len,
+					      cases[i].seg);
+
+		CHECK_EQ(medge_wire_decode(p->data, MEDGE_HDR_LEN, p->len, &f), 0);
+		CHECK_EQ(f.nframes, cases[i].frames);
+		packet_put(p);
+	}
+}
+
+/* One field spoiled: one reason. */
+static void decode__says_why(void)
+{
+	static const struct { u32 at; u8 value; enum medge_drop drop; } cases[] = {
+		{ 0, 0x20, MEDGE_DROP_VERSION },
+		{ 0, 0x12, MEDGE_DROP_TYPE },
+		{ 0, 0x1f, MEDGE_DROP_TYPE },
+		{ 1, 0x80, MEDGE_DROP_FLAGS },
+		{ 1, 0x02, MEDGE_DROP_FLAGS },		/* NACK in a data frame */
+		{ 4, 0, MEDGE_DROP_LENGTH },		/* no ops */
+		{ 20, 0xff, MEDGE_DROP_WINDOW },	/* sack_base */
+		{ 22, 0xff, MEDGE_DROP_WINDOW },	/* fence_dist */
+		{ 32, 8, MEDGE_DROP_OPCODE },
+		{ 32, 255, MEDGE_DROP_OPCODE },
+		{ 33, 0x10, MEDGE_DROP_FLAGS },
+		{ 34, 0xff, MEDGE_DROP_LENGTH },	/* more than there is */
+		{ 40, 0xff, MEDGE_DROP_LENGTH },	/* more than 2 GB */
+		{ 47, 1, MEDGE_DROP_OFFSET },		/* within a segment */
+		{ 44, 1, MEDGE_DROP_OFFSET },		/* behind the op */
+		{ 2, 0, MEDGE_DROP_OFFSET },		/* seg_len too small */
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct packet *p = run_packet(4096, 2048, 2048, 1024);
+
+		CHECK_EQ(decode_exact(p->data, p->len, p->len), 0);
+		if (cases[i].at == 2)
+			put_unaligned_be16(1000, p->data + 2);
+		else
+			p->data[cases[i].at] = cases[i].value;
+		CHECK(decode_exact(p->data, p->len, p->len) == cases[i].drop,
+		      "byte %u = %u: %s, not %s", cases[i].at, cases[i].value,
+		      medge_drop_name(decode_exact(p->data, p->len, p->len)),
+		      medge_drop_name(cases[i].drop));
+		packet_put(p);
+	}
+}
+
+static void cut__frames_are_those_sent_one_by_one(void)
+{
+	u32 total = 10 * 1000 + 17, seg = 1000, n = 11, i;
+	struct packet *p = run_packet(5000 + total, 5000, total, seg);
+	struct medge_frame run, f;
+
+	p->data[1] = MEDGE_FRAME_ACK_REQ;
+	CHECK_EQ(medge_wire_decode(p->data, p->len, p->len, &run), 0);
+	CHECK_EQ(run.nframes, n);
+	for (i = 0; i < n; i++) {
+		u32 len = i + 1 < n ? seg : 17;
+		u8 buf[MEDGE_HDR_LEN];
+
+		memcpy(buf, p->data, sizeof(buf));
+		medge_wire_cut(buf, i, n);
+		CHECK_EQ(medge_wire_decode(buf, sizeof(buf),
+					   MEDGE_HDR_LEN + len, &f), 0);
+		CHECK_EQ(f.nframes, 1);
+		CHECK_EQ(f.psn, (u32)(run.psn + i));
+		CHECK_EQ(f.op.len, len);
+		CHECK_EQ(f.op.offset, 5000 + i * seg);
+		CHECK_EQ(f.flags, i + 1 < n ? 0 : MEDGE_FRAME_ACK_REQ);
+		CHECK_EQ(f.ack_psn, run.ack_psn);
+		CHECK_EQ(f.sack, run.sack);
+		CHECK_EQ(f.op.addr, run.op.addr);
+	}
+	packet_put(p);
+}
+
+static void linear__covers_what_decode_reads(void)
+{
+	struct packet *p = run_packet(3000, 0, 3000, 1000);
+	u32 linear = medge_wire_linear(p->data, MEDGE_HDR_LEN, p->len);
+
+	CHECK_EQ(linear, MEDGE_HDR_LEN);
+	CHECK_EQ(decode_exact(p->data, linear, p->len), 0);
+	p->data[sizeof(struct medge_frame_hdr)] = MEDGE_OP_CMP_SWAP;
+	CHECK_EQ(medge_wire_linear(p->data, MEDGE_HDR_LEN, p->len),
+		 MEDGE_HDR_LEN + MEDGE_ATOMIC_LEN);
+	packet_put(p);
+}
+
+static void names__exist_for_every_value(void)
+{
+	u32 i;
+
+	for (i = 0; i < MEDGE_DROPS + 2; i++)
+		CHECK(medge_drop_name(i) && *medge_drop_name(i), "%u", i);
+	for (i = 0; i < 256; i++)
+		CHECK(medge_opcode_name(i) && *medge_opcode_name(i), "%u", i);
+}
+
+static void seq__wraps_around(void)
+{
+	CHECK(medge_seq_before(0xffffffff, 0));
+	CHECK(medge_seq_before(0xfffffff0, 0x10));
+	CHECK(!medge_seq_before(0x10, 0xfffffff0));
+	CHECK(!medge_seq_before(5, 5));
+	CHECK(medge_seq_diff(3, 0xfffffffe) == 5);
+}
+
+int main(int argc, char **argv)
+{
+	direct_begin(argc, argv);
+	rng_seed(&rng, 2);
+	RUN(decode__gives_what_was_encoded);
+	RUN(decode__gives_the_ack_that_was_encoded);
+	RUN(next_op__finds_each_at_a_multiple_of_8);
+	RUN(decode__truncated_anywhere);
+	RUN(decode__padding_is_ignored);
+	RUN(decode__superframe_counts_its_frames);
+	RUN(decode__says_why);
+	RUN(cut__frames_are_those_sent_one_by_one);
+	RUN(linear__covers_what_decode_reads);
+	RUN(names__exist_for_every_value);
+	RUN(seq__wraps_around);
+	return direct_end("test_wire");
+}
