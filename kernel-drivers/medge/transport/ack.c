@@ -179,6 +179,7 @@ static void refused_rnr(struct medge_conn *c, u64 now,
 	if (!c->rnr_wait || c->rnr_op != ack->nak_op)
 		c->rnr_count = 0;
 	c->rnr_wait = true;
+	c->rnr_poked = false;
 	c->rnr_op = ack->nak_op;
 	c->rnr_seq = ack->nak_seq;
 	if (c->cfg.rnr_retry < 7 && c->rnr_count >= c->cfg.rnr_retry) {

@@ -88,17 +88,27 @@ u64 medge_conn_deadline(struct medge_conn *c)
 	return min(at, medge_loss_deadline(c));
 }
 
+/* Ask again, until there is an answer, but not for ever. */
+static void poke_rnr(struct medge_conn *c, u64 now)
+{
+	if (!c->rnr_poked)
+		c->progress = now;
+	else if (c->backoff < 255)
+		c->backoff++;
+	c->rnr_poked = true;
+	c->rnr_poke = true;
+	c->ack_doubt = true;
+	c->rnr_at = now + medge_loss_rto(c);
+}
+
 void medge_conn_timeout(struct medge_conn *c, u64 now)
 {
 	if (now >= c->ack_at) {
 		c->ack_now = true;
 		c->ack_at = MEDGE_NEVER;
 	}
-	if (c->rnr_wait && !c->dead && now >= c->rnr_at) {
-		c->rnr_poke = true;
-		/* until it is answered */
-		c->rnr_at = now + MEDGE_RTO_MIN;
-	}
+	if (c->rnr_wait && !c->dead && now >= c->rnr_at)
+		poke_rnr(c, now);
 	medge_loss_timeout(c, now);
 	if (c->op_oldest != c->op_next && !c->dead &&
 	    medge_loss_hopeless(c, now))

@@ -35,14 +35,22 @@ static void rtt_sample(struct medge_conn_rail *r, u64 rtt)
 	r->srtt = r->srtt - r->srtt / 8 + rtt / 8;
 }
 
+void medge_loss_forget(struct medge_conn *c, struct medge_sent *s)
+{
+	if (s->flags & MEDGE_SENT_ACKED)
+		return;
+	if (s->flags & MEDGE_SENT_LOST)
+		c->nlost--;
+	c->nunacked--;
+	s->flags = (s->flags | MEDGE_SENT_ACKED) & ~MEDGE_SENT_LOST;
+}
+
 void medge_loss_acked(struct medge_conn *c, u64 now, struct medge_sent *s)
 {
 	struct medge_conn_rail *r = &c->rails[s->rail];
 	u64 rtt = now - s->time;
 
-	if (s->flags & MEDGE_SENT_LOST)
-		c->nlost--;
-	s->flags = (s->flags | MEDGE_SENT_ACKED) & ~MEDGE_SENT_LOST;
+	medge_loss_forget(c, s);
 	if (s->flags & MEDGE_SENT_RESPONSE)
 		medge_sendq_response_acked(c, s->op_no);
 	/*
@@ -203,10 +211,9 @@ void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups)
 	}
 }
 
-/* Frames in flight that are neither acknowledged nor known to be lost. */
 static bool in_flight(const struct medge_conn *c)
 {
-	return c->snd_una != c->snd_nxt;
+	return c->nunacked;
 }
 
 /* Requests the peer has received but not answered: is it still there? */
@@ -215,7 +222,7 @@ static bool waiting(const struct medge_conn *c)
 	return !c->dead && c->op_oldest != c->op_send && !c->rnr_wait;
 }
 
-static u64 rto(const struct medge_conn *c)
+u64 medge_loss_rto(const struct medge_conn *c)
 {
 	u64 base = max_t(u64, conn_srtt(c) + c->cfg.ack_delay_ns, MEDGE_RTO_MIN);
 
@@ -240,9 +247,9 @@ u64 medge_loss_deadline(struct medge_conn *c)
 		at = c->loss_at;
 		if (!c->probed && !c->nlost)
 			at = min(at, c->last_tx + pto(c));
-		at = min(at, from + rto(c));
+		at = min(at, from + medge_loss_rto(c));
 	} else if (waiting(c) || medge_sendq_wants(c)) {
-		at = from + rto(c);
+		at = from + medge_loss_rto(c);
 	}
 	return at;
 }
@@ -282,6 +289,7 @@ static void expire(struct medge_conn *c, u64 now)
 	c->last_tx = now;
 	/* If all is acknowledged or there is no rail: ask how the peer is. */
 	c->poke_now = true;
+	c->ack_doubt = true;
 	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
 		struct medge_sent *s = medge_sent(c, psn);
 
@@ -304,7 +312,7 @@ void medge_loss_timeout(struct medge_conn *c, u64 now)
 		medge_loss_detect(c, now);
 	if (!in_flight(c) && !waiting(c) && !medge_sendq_wants(c))
 		return;
-	if (now >= from + rto(c))
+	if (now >= from + medge_loss_rto(c))
 		expire(c, now);
 	else if (in_flight(c) && !c->probed && !c->nlost &&
 		 now >= c->last_tx + pto(c))

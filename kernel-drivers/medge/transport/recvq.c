@@ -64,6 +64,7 @@ static u32 new_frames(struct medge_conn *c, const struct medge_frame *f,
 			c->stats.dups++;
 			/* our ack may have been lost */
 			c->ack_now = true;
+			c->ack_doubt = true;
 			i++;
 			continue;
 		}

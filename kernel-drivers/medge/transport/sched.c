@@ -77,6 +77,18 @@ void medge_sched_charge(struct medge_conn *c, u32 rail, u32 bytes)
 	r->charged += ((u64)bytes << CHARGE_SHIFT) / max_t(u32, r->weight, 1);
 }
 
+u32 medge_sched_next(const struct medge_conn *c, u32 rail)
+{
+	u32 i, next;
+
+	for (i = 1; i <= c->nrails; i++) {
+		next = (rail + i) % c->nrails;
+		if (c->rails[next].weight)
+			return next;
+	}
+	return rail;
+}
+
 void medge_sched_up(struct medge_conn *c, u32 rail)
 {
 	struct medge_conn_rail *r = &c->rails[rail];

@@ -60,12 +60,45 @@ u32 medge_conn_submit(struct medge_conn *c, const struct medge_request *req)
 	return op_no;
 }
 
+/*
+ * The frame that was to carry failed op @op_no behind others has not left: the
+ * others must go again, without it.
+ */
+static void release_packed(struct medge_conn *c, u32 op_no)
+{
+	u32 psn;
+
+	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
+		struct medge_sent *s = medge_sent(c, psn);
+
+		if (!(s->flags & MEDGE_SENT_RESPONSE) &&
+		    op_no - s->op_no < s->nops && op_no != s->op_no) {
+			s->nops = op_no - s->op_no;
+			medge_loss_mark(c, psn);
+		}
+	}
+}
+
+/* No frame of a request goes out any more. */
+static void forget_requests(struct medge_conn *c)
+{
+	u32 psn;
+
+	for (psn = c->snd_una; psn != c->snd_nxt; psn++)
+		if (!(medge_sent(c, psn)->flags & MEDGE_SENT_RESPONSE))
+			medge_loss_forget(c, medge_sent(c, psn));
+}
+
 void medge_conn_fail_op(struct medge_conn *c, u32 op_no, enum medge_status status)
 {
 	if (op_no - c->op_oldest >= c->op_next - c->op_oldest)
 		return;
 	if (!medge_sop(c, op_no)->status)
 		medge_sop(c, op_no)->status = status;
+	if (!c->any_failed || medge_seq_before(op_no, c->failed_op))
+		c->failed_op = op_no;
+	c->any_failed = true;
+	release_packed(c, op_no);
 	medge_sendq_complete(c);
 }
 
@@ -102,8 +135,10 @@ void medge_sendq_complete(struct medge_conn *c)
 		c->op_oldest++;
 		if (medge_seq_before(c->op_send, c->op_oldest))
 			c->op_send = c->op_oldest;
-		if (status != MEDGE_OK)
+		if (status != MEDGE_OK) {
 			c->dead = true;
+			forget_requests(c);
+		}
 		c->ops->completed(c, op_no, status);
 	}
 }
@@ -199,7 +234,9 @@ static bool request_ready(struct medge_conn *c, u32 op_no)
 {
 	struct medge_send_op *sop = medge_sop(c, op_no);
 
-	if (op_no == c->op_next || c->dead || c->nak || sop->status)
+	if (op_no == c->op_next || c->dead || c->nak)
+		return false;
+	if (c->any_failed && !medge_seq_before(op_no, c->failed_op))
 		return false;
 	if (sop->next_index)
 		return true;
@@ -369,6 +406,7 @@ static void tx_request(struct medge_conn *c, u64 now, bool trial,
 			flags |= MEDGE_SENT_ACK_REQ;
 	}
 	c->snd_nxt += count;
+	c->nunacked += count;
 	record(c, now, tx, op_no, index, 0);
 	medge_sent(c, c->snd_nxt - 1)->flags |= flags;
 }
@@ -390,18 +428,21 @@ static void tx_response(struct medge_conn *c, u64 now, bool trial,
 	if (r->next_index == total)
 		c->resp_send++;
 	c->snd_nxt += count;
+	c->nunacked += count;
 	record(c, now, tx, slot, index, MEDGE_SENT_RESPONSE);
 }
 
 /*
  * A request that the peer has performed needs no frames any more: it has them
- * all, whatever its bitmap has told us so far. Nor does any after a failure.
+ * all, whatever its bitmap has told us so far. Nor does a failed one.
  */
 static bool outdated(struct medge_conn *c, const struct medge_sent *s)
 {
 	if (s->flags & MEDGE_SENT_RESPONSE)
 		return false;
-	return c->dead || medge_seq_before(s->op_no, c->op_oldest);
+	if (c->any_failed && !medge_seq_before(s->op_no, c->failed_op))
+		return true;
+	return medge_seq_before(s->op_no, c->op_oldest);
 }
 
 static bool next_lost(struct medge_conn *c, u32 *psn)
@@ -414,9 +455,7 @@ static bool next_lost(struct medge_conn *c, u32 *psn)
 		if (!(s->flags & MEDGE_SENT_LOST))
 			continue;
 		if (outdated(c, s)) {
-			s->flags &= ~MEDGE_SENT_LOST;
-			s->flags |= MEDGE_SENT_ACKED;
-			c->nlost--;
+			medge_loss_forget(c, s);
 			continue;
 		}
 		*psn = c->lost_hint;
@@ -524,12 +563,17 @@ static bool tx_ack(struct medge_conn *c, u64 now, struct medge_tx *tx)
 
 	if (!medge_ack_wanted(c))
 		return false;
+	/* It goes back where frames come from, unless that seems not to work. */
 	rail = c->ack_rail;
+	if (c->ack_doubt)
+		rail = medge_sched_next(c, c->ack_last_rail);
 	if (!c->rails[rail].weight ||
 	    c->rails[rail].strikes >= MEDGE_RAIL_STRIKES) {
 		if (!medge_sched_pick(c, now, MEDGE_MAX_RAILS, &rail, &trial))
 			return false;
 	}
+	c->ack_doubt = false;
+	c->ack_last_rail = rail;
 	tx->type = MEDGE_FRAME_ACK;
 	tx->rail = rail;
 	tx->nframes = 1;

@@ -170,6 +170,7 @@ struct medge_conn {
 	u32 snd_una;			/* oldest frame not acknowledged */
 	u32 snd_nxt;			/* next new frame */
 	u32 nlost;			/* frames marked LOST */
+	u32 nunacked;			/* frames not marked ACKED */
 	u32 lost_hint;			/* no LOST frame before it */
 	bool turn;			/* responses and requests alternate */
 
@@ -181,11 +182,14 @@ struct medge_conn {
 	u32 recv_index_next;
 	u32 fence_op;			/* last submitted with a forward fence */
 	bool any_fence;
+	bool any_failed;
+	u32 failed_op;			/* the first that cannot be sent */
 	u16 reads_out;			/* READs, atomics sent, not answered */
 
 	/* ---- sendq: RNR, as requester ---- */
 	bool rnr_wait;			/* the peer has no receive */
 	bool rnr_poke;			/* time to ask again */
+	bool rnr_poked;			/* asked, not answered yet */
 	u32 rnr_op;
 	u32 rnr_count;
 	u16 rnr_seq;			/* of the last NAK seen */
@@ -225,6 +229,8 @@ struct medge_conn {
 	u16 ack_pending;		/* frames received since the last ack sent */
 	u64 ack_at;			/* deadline of a delayed ack */
 	u8 ack_rail;			/* where frames come from */
+	u8 ack_last_rail;		/* where the last explicit ack went */
+	bool ack_doubt;			/* that one may have been lost */
 	u32 nacked;			/* the hole that was nacked last */
 	bool any_nacked;
 	u32 peer_dups;			/* as its last ack said */
@@ -355,6 +361,9 @@ bool medge_ack_wanted(const struct medge_conn *c);
 /* ---- loss.c ---- */
 void medge_loss_acked(struct medge_conn *c, u64 now, struct medge_sent *s);
 void medge_loss_mark(struct medge_conn *c, u32 psn);
+/* The peer need not get it (any more). */
+void medge_loss_forget(struct medge_conn *c, struct medge_sent *s);
+u64 medge_loss_rto(const struct medge_conn *c);
 /* Something was acknowledged: does that say that something else was lost? */
 void medge_loss_news(struct medge_conn *c, u64 now);
 /* Judge the frames in flight; sets loss_at. */
@@ -372,6 +381,8 @@ void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups);
 bool medge_sched_pick(struct medge_conn *c, u64 now, u32 avoid, u32 *rail,
 		      bool *trial);
 void medge_sched_charge(struct medge_conn *c, u32 rail, u32 bytes);
+/* The next rail that is up after @rail, or @rail itself. */
+u32 medge_sched_next(const struct medge_conn *c, u32 rail);
 /* A rail came up: it does not catch up on what it missed. */
 void medge_sched_up(struct medge_conn *c, u32 rail);
 bool medge_sched_usable(const struct medge_conn *c);
