@@ -80,10 +80,12 @@ static bool put_cqe(struct medge_cq *cq, const struct medge_cqe *cqe)
 {
 	struct medge_ring *ring = &cq->ring;
 
+	/* The user has read an entry before it is written anew. */
 	if (ring->prod - smp_load_acquire(&ring->hdr->cons) > ring->mask)
 		return false;
 	memcpy(medge_ring_entry(ring, ring->prod), cqe, sizeof(*cqe));
 	ring->prod++;
+	/* The entry is there before the user can know of it. */
 	smp_store_release(&ring->hdr->prod, ring->prod);
 	return true;
 }

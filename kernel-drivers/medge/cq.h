@@ -11,8 +11,8 @@
 
 struct medge_cq {
 	struct ib_cq ibcq;
-	spinlock_t lock;		/* ring.prod, armed, error; any context: irqsave not
-					 * needed, taken with BHs off inside QP locks */
+	/* ring.prod, armed, error; BHs are off, inside QP locks */
+	spinlock_t lock;
 	struct medge_ring ring;
 	enum ib_cq_notify_flags armed;	/* 0: not armed */
 	bool error;			/* overran */

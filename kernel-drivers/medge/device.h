@@ -43,7 +43,7 @@ struct medge_device {
 	struct rhashtable mrs;		/* by key; RCU read */
 	struct medge_device_stats __percpu *stats;
 	struct medge_conn_stats *retired;
-	spinlock_t retired_lock;
+	spinlock_t retired_lock;	/* inside nothing; BHs off */
 	struct list_head entry;
 	bool netdev_gone;
 	bool dead;

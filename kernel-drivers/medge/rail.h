@@ -55,7 +55,11 @@ enum { MEDGE_RAIL_MIN_MTU = 256 };
 void medge_rails_init(struct medge_device *dev);
 /* Detach them, and wait for what is still at work. RTNL not held. */
 void medge_rails_destroy(struct medge_device *dev);
-/* Attach the device's rails (the bond's slaves, or the netdev itself), and follow them live. RTNL held. */
+
+/*
+ * Attach the device's rails (the bond's slaves, or the netdev itself), and
+ * follow them live. RTNL held.
+ */
 int medge_rails_attach(struct medge_device *dev);
 /* Detach all; no frame is received after it has returned. RTNL held. */
 void medge_rails_detach(struct medge_device *dev);
@@ -85,7 +89,10 @@ u32 medge_rail_weight(struct medge_device *dev, u32 rail);
 void medge_rail_xmit(struct medge_device *dev, u32 rail, const u8 *dmac,
 		     struct sk_buff *skb, bool more);
 
-/* Called by the packet handler: a frame for @rail's device, skb->data at the medge header; consumes the skb. receive.c */
+/*
+ * receive.c: a frame for @rail's device, skb->data at the medge header;
+ * consumes the skb. Called by the packet handler.
+ */
 void medge_receive(struct medge_rail *rail, struct sk_buff *skb, const u8 *smac);
 
 /* GSO of superframes: the packet_offload for the EtherType. gso.c */

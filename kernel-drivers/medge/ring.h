@@ -41,6 +41,7 @@ static inline void *medge_ring_entry(const struct medge_ring *ring, u32 index)
  */
 static inline u32 medge_ring_posted(struct medge_ring *ring)
 {
+	/* Pairs with the user's release of prod: the entries are there. */
 	u32 n = smp_load_acquire(&ring->hdr->prod) - ring->cons;
 	u32 room = ring->mask + 1 - (ring->cons - ring->done);
 
