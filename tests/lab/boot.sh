@@ -8,8 +8,8 @@
 BOOT_LIMIT=90 SETUP_LIMIT=60 TEARDOWN_LIMIT=120
 RUNS_KEPT=40
 
-# boot_script COMMAND ARG...: boot with the options of options.sh and run COMMAND for each type in the guest;
-# ends the lab with the exit status.
+# boot_script COMMAND ARG...: boot with the options of options.sh, run COMMAND for each type in the guest, and
+# leave the exit status in STATUS.
 boot_script() {
 	boot_prepare
 	boot_plan "$@" >"$RUN/plan"
@@ -49,7 +49,7 @@ boot_plan() {
 	[[ ! $INTERACTIVE ]] || TTY_SIZE=$(stty size)
 	MHZ=$(awk -F: '/^cpu MHz/ { sum += $2; n++ } END { printf "%.3f", n ? sum / n : 1000 }' /proc/cpuinfo)
 	export -p | grep -vE '^declare -x (BASH[A-Z_]*|SHELLOPTS|PWD|OLDPWD|SHLVL|TMPDIR)(=|$)' | boot_whole_declarations
-	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES RAILS MTU RATE NETEM BOND_MODE KERNEL TIMEOUT MODULE PROVIDER \
+	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES RAILS MTU RATE NETEM BOND_MODE CPUS KERNEL TIMEOUT MODULE PROVIDER \
 		INTERACTIVE TTY_SIZE MHZ COMMAND
 }
 
@@ -175,40 +175,35 @@ boot_interrupted() {
 	exit "$1"
 }
 
-# Say how it went and exit accordingly.
+# Say how it went; sets STATUS.
 boot_judge() {
-	local result status=0 complaint=
+	local result complaint='' log="kernel log: $RUN/kernel.log"
+	STATUS=0
 	trap - EXIT
 	if report_print "$RUN/kernel.log"; then
 		complaint=1
 	fi
 	for result in "${RESULTS[@]}"; do
-		((status)) || status=${result##*:}
+		((STATUS)) || STATUS=${result##*:}
 		((${result##*:} == 0)) || complain "the script ended with status ${result##*:} for ${result%:*}"
 	done
-	case $VERDICT in
-	closed) exit 141 ;;
-	failed)
-		complain "the lab could not set up the nodes; kernel log: $RUN/kernel.log"
-		exit 125
-		;;
-	timeout)
-		if [[ $PHASE == script* ]]; then
-			complain "out of time: ${PHASE/script/the script for} took more than $TIMEOUT s and was ended; kernel log: $RUN/kernel.log"
-			exit 124
-		fi
-		complain "the guest hung (phase: $PHASE) and was ended; kernel log: $RUN/kernel.log"
-		exit 126
-		;;
-	esac
-	if [[ ! $END ]]; then
+	if [[ $VERDICT == closed ]]; then
+		STATUS=141
+	elif [[ $VERDICT == failed ]]; then
+		complain "the lab could not set up the nodes; $log"
+		STATUS=$LAB_FAILED
+	elif [[ $VERDICT == timeout && $PHASE == script* ]]; then
+		complain "out of time: ${PHASE/script/the script for} took more than $TIMEOUT s and was ended; $log"
+		STATUS=124
+	elif [[ $VERDICT == timeout ]]; then
+		complain "the guest hung (phase: $PHASE) and was ended; $log"
+		STATUS=126
+	elif [[ ! $END ]]; then
 		[[ $complaint ]] || tail -qn 15 "$RUN/launch.log" "$RUN/kernel.log" >&2
-		complain "the guest died (phase: $PHASE); kernel log: $RUN/kernel.log"
-		exit 126
+		complain "the guest died (phase: $PHASE); $log"
+		STATUS=126
+	elif [[ $complaint ]]; then
+		complain "the kernel complained, see above; $log"
+		STATUS=123
 	fi
-	if [[ $complaint ]]; then
-		complain "the kernel complained, see above; kernel log: $RUN/kernel.log"
-		exit 123
-	fi
-	exit "$status"
 }

@@ -15,3 +15,4 @@ else
 	type -P "$script" >/dev/null || die "there is no script or command $script"
 fi
 boot_script "$script" "${ARGS[@]:1}"
+exit "$STATUS"

@@ -8,3 +8,4 @@ parse_options "$@"
 # shellcheck disable=SC2034 # for boot.sh
 INTERACTIVE=1
 boot_script bash --rcfile "$LAB/guest/shellrc" -i
+exit "$STATUS"

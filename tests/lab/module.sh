@@ -3,18 +3,26 @@
 
 # module_build: sets MODULE to the module for KERNEL_DIR. Warnings of the compiler are shown.
 module_build() {
-	local source=$REPO/kernel-drivers/medge dir log began=$SECONDS
+	local source=$REPO/kernel-drivers/medge began=$SECONDS
 	[[ -e $source/Makefile || -e $source/Kbuild ]] || die "there is no module to build: $source has no Makefile"
-	dir=$(tree_cache)/module/${KERNEL_DIR##*/}
+	module_make "$source" medge
+	say "module for the $KERNEL kernel is up to date ($((SECONDS - began)) s)"
+}
+
+# module_make SOURCE NAME [MAKE-ARG...]: builds NAME.ko from SOURCE for KERNEL_DIR, and sets MODULE to it.
+module_make() {
+	local source=$1 name=$2 dir log
+	shift 2
+	dir=$(tree_cache)/$name/${KERNEL_DIR##*/}
 	log=$dir.log
 	mkdir -p "$dir"
 	lock "$dir.lock" "building the module"
-	run_logged "$log" "building the module" make -C "$KERNEL_DIR" ARCH=um "M=$source" "MO=$dir" "-j$(nproc)" modules
+	run_logged "$log" "building $name.ko" \
+		make -C "$KERNEL_DIR" ARCH=um "M=$source" "MO=$dir" "-j$(nproc)" "$@" modules
 	unlock
 	grep -iE -A12 '(warning|error):' "$log" >&2 || :
-	MODULE=$dir/medge.ko
-	[[ -e $MODULE ]] || die "the module's Makefile made no medge.ko; see $log"
-	say "module for the $KERNEL kernel is up to date ($((SECONDS - began)) s)"
+	MODULE=$dir/$name.ko
+	[[ -e $MODULE ]] || die "the Makefile in $source made no $name.ko; see $log"
 }
 
 # What is built from the tree is cached for each tree, so that two clones do not mix.

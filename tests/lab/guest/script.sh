@@ -5,7 +5,7 @@ script_run() {
 	local pid watch status
 	(
 		export DEV_A DEV_B IP_A IP_B IP6_A IP6_B GID_A GID_B NETDEV_A NETDEV_B TYPE RAILS MTU KERNEL LAB_OUT
-		export LAB_REPO=$REPO PATH="/run/lab/bin:${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin"
+		export RATE NETEM BOND_MODE CPUS LAB_REPO=$REPO LAB_BUILD=${PROVIDER%/stage}/build PATH="/run/lab/bin:${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin"
 		[[ $INTERACTIVE ]] || export TERM=dumb
 		ulimit -l unlimited
 		ulimit -n 65536

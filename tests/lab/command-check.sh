@@ -1,0 +1,25 @@
+# lab check: build something from nothing with warnings as errors; for lab test.
+# shellcheck shell=bash
+
+what=${1:-}
+KERNEL=${2:-lab}
+case $what in
+provider)
+	dir=$(tree_cache)/check-provider
+	rm -rf "$dir"
+	env "MEDGE_CACHE=$CACHE" cmake -S "$REPO" -B "$dir" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+		-DCMAKE_C_FLAGS=-Werror -DCMAKE_INSTALL_LIBDIR="$(provider_libdir)"
+	cmake --build "$dir" -j "$(nproc)"
+	;;
+module)
+	KERNEL=$(one_of "lab check module" "$KERNEL" lab debug)
+	kernel_build "$KERNEL"
+	rm -rf "$(tree_cache)/check-module/$KERNEL"
+	mkdir -p "$(tree_cache)/check-module/$KERNEL"
+	make -C "$KERNEL_DIR" ARCH=um "M=$REPO/kernel-drivers/medge" "MO=$(tree_cache)/check-module/$KERNEL" \
+		"-j$(nproc)" KCFLAGS=-Werror modules
+	;;
+*)
+	die "lab check takes provider, or module and a kernel"
+	;;
+esac

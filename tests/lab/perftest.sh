@@ -1,0 +1,40 @@
+# For scripts that run in the lab: perftest's two ends, the server on node b and the client on node a.
+#
+#   . "$LAB_REPO/tests/lab/perftest.sh"
+#   perftest ib_write_bw -s 65536
+#
+# Prints what the client prints; false when either end fails, with the server's output.
+# shellcheck shell=bash
+
+perftest() {
+	local tool=$1 log server end=0
+	local way=(-F)
+	shift
+	# iWARP has no other way to connect than its connection manager.
+	[[ $TYPE != siw ]] || way+=(-R)
+	log=$(mktemp /run/perftest-XXXXXX)
+	on b taskset -c "$(($(nproc) - 1))" "$tool" -d "$DEV_B" -x "$GID_B" "${way[@]}" "$@" >"$log" 2>&1 &
+	server=$!
+	perftest_listens "$server"
+	on a taskset -c 0 "$tool" -d "$DEV_A" -x "$GID_A" "${way[@]}" "$@" "$IP_B" || end=$?
+	# A client that failed may leave its server waiting for ever.
+	((end == 0)) || kill "$server" 2>/dev/null
+	if ! wait "$server" || ((end)); then
+		echo "the server of $tool $* said:" >&2
+		cat "$log" >&2
+		return 1
+	fi
+}
+
+perftest_listens() {
+	local tries
+	for ((tries = 0; tries < 200; tries++)); do
+		kill -0 "$1" 2>/dev/null || return 0
+		if [[ $TYPE == siw ]]; then
+			! on b rdma resource show cm_id | grep -q 'state LISTEN' || return 0
+		else
+			[[ ! $(on b ss -Hltn 'sport = :18515') ]] || return 0
+		fi
+		sleep 0.05
+	done
+}

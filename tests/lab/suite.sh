@@ -1,0 +1,43 @@
+# The list of all tests: one line each, in the order they run. Quick ones first.
+# shellcheck shell=bash
+
+# entry NAME COMMAND...: COMMAND runs in the repository's root; its status 77 is a skip, whose reason is the
+# last line of its output.
+suite() {
+	local script line name options case
+	entry shellcheck "$LAB/check-shell.sh"
+	entry transport make -s -C tests/transport check "BUILD=$(tree_cache)/transport"
+	entry provider-warnings "$LAB/lab" check provider
+	entry module-warnings-lab "$LAB/lab" check module lab
+	entry module-warnings-debug "$LAB/lab" check module debug
+	while read -r case; do
+		entry "lab/$case" "$LAB/selftest.sh" "$case"
+	done < <("$LAB/selftest.sh" --list)
+	entry demo "$LAB/lab" demo
+	# Every boot that a script in tests/verbs asks for in its head, one a line:
+	#   # lab: --rails 2 --mtu 9000 --kernel debug
+	#   # lab: --type rxe -- ARGS FOR THE SCRIPT
+	for script in tests/verbs/*.sh; do
+		[[ -x $script ]] || continue
+		name=verbs/$(basename "$script" .sh)
+		while read -r line; do
+			options=() case=()
+			split_line "$line"
+			entry "$name${line:+ $line}" "$LAB/lab" exec "${options[@]}" -- "$script" "${case[@]}"
+		done < <(sed -n 's/^# lab: *//p' "$script")
+	done
+}
+
+# split_line LINE: options before --, and what follows it, for quotes as a shell has them.
+split_line() {
+	local word
+	while read -r word; do
+		if [[ ! ${after:-} && $word == -- ]]; then
+			local after=1
+		elif [[ ${after:-} ]]; then
+			case+=("$word")
+		else
+			options+=("$word")
+		fi
+	done < <(xargs -rn1 printf '%s\n' <<<"$1")
+}
