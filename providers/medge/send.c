@@ -10,6 +10,7 @@ enum medge_operand {
 	MEDGE_HAS_TARGET = 1 << 0,	/* remote address and key */
 	MEDGE_HAS_IMM = 1 << 1,
 	MEDGE_HAS_PAYLOAD = 1 << 2,	/* it sends its SGEs: may be inline */
+	MEDGE_IS_ATOMIC = 1 << 3,
 };
 
 struct medge_opcode_info {
@@ -35,6 +36,12 @@ static const struct medge_opcode_info medge_opcodes[] = {
 	},
 	[IBV_WR_RDMA_READ] = {
 		true, MEDGE_WQE_READ, MEDGE_HAS_TARGET,
+	},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {
+		true, MEDGE_WQE_CMP_SWAP, MEDGE_IS_ATOMIC,
+	},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
+		true, MEDGE_WQE_FETCH_ADD, MEDGE_IS_ATOMIC,
 	},
 	[IBV_WR_DRIVER1] = { .supported = false },
 };
@@ -151,6 +158,12 @@ static int medge_push_send(struct medge_qp *qp, const struct ibv_send_wr *wr)
 	if (info->operands & MEDGE_HAS_TARGET) {
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
+	}
+	if (info->operands & MEDGE_IS_ATOMIC) {
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
 	}
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		wqe->inline_len = total;
