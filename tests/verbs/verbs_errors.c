@@ -268,22 +268,94 @@ static void post_bad_request(void)
 	pair_destroy(&p);
 }
 
-static void post_atomics_as_announced(void)
+static struct ibv_send_wr *mk_atomic(int i, enum ibv_wr_opcode opcode,
+				     uint64_t compare_add, uint64_t swap)
 {
-	struct ibv_send_wr *wr;
-	struct pair p;
-	int ret;
+	struct ibv_send_wr *wr = mk(i, opcode, 8);
 
-	make(&p, NULL);
-	wr = mk(0, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);
 	wr->wr.atomic.remote_addr = (uintptr_t)bbuf;
-	wr->wr.atomic.compare_add = 1;
 	wr->wr.atomic.rkey = bmr->rkey;
-	ret = post(&p.a, wr, NULL);
-	if (A.attr.atomic_cap == IBV_ATOMIC_NONE)
-		check(ret == EOPNOTSUPP, "atomic posted: %d", ret);
-	else
-		check(!ret, "atomic not posted: %s", strerror(ret));
+	wr->wr.atomic.compare_add = compare_add;
+	wr->wr.atomic.swap = swap;
+	return wr;
+}
+
+static uint64_t do_atomic(struct pair *p, enum ibv_wr_opcode opcode,
+			  uint64_t compare_add, uint64_t swap)
+{
+	struct ibv_wc wc;
+
+	check_ret(post(&p->a, mk_atomic(0, opcode, compare_add, swap), NULL), 0);
+	check(wait_wc(p->a.scq, &wc, PATIENCE_MS), "no completion");
+	check(wc.status == IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	check(wc.opcode == (opcode == IBV_WR_ATOMIC_CMP_AND_SWP ?
+				    IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD),
+	      "opcode %d", wc.opcode);
+	return *(uint64_t *)abuf;
+}
+
+static void atomics(void)
+{
+	volatile uint64_t *there = (uint64_t *)bbuf;
+	struct ibv_wc wc;
+	struct pair p;
+	uint64_t old;
+	int i, done;
+
+	check_ret(ibv_dereg_mr(bmr), 0);
+	bmr = must_reg(&B, bbuf, BUF, FULL_ACCESS | IBV_ACCESS_REMOTE_ATOMIC);
+	make(&p, &(struct pair_options){
+		.access = FULL_ACCESS | IBV_ACCESS_REMOTE_ATOMIC });
+	if (A.attr.atomic_cap == IBV_ATOMIC_NONE) {
+		check_ret(post(&p.a, mk_atomic(0, IBV_WR_ATOMIC_FETCH_AND_ADD,
+					       1, 0), NULL), EOPNOTSUPP);
+		skip("the device has none");
+	}
+	*there = 1000;
+	old = do_atomic(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 234, 0);
+	check(old == 1000 && *there == 1234, "fetch and add");
+	old = do_atomic(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, -1, 0);
+	check(old == 1234 && *there == 1233, "fetch and add of -1");
+	old = do_atomic(&p, IBV_WR_ATOMIC_CMP_AND_SWP, 1, 77);
+	check(old == 1233 && *there == 1233, "compare and swap, unequal");
+	old = do_atomic(&p, IBV_WR_ATOMIC_CMP_AND_SWP, 1233,
+			0x123456789abcdef0);
+	check(old == 1233 && *there == 0x123456789abcdef0,
+	      "compare and swap, equal");
+
+	/* Each exactly once, in post order, also when frames get lost. */
+	*there = 0;
+	for (i = done = 0; done < 2000; done++) {
+		for (; i < 2000 && i - done < 32; i++) {
+			mk_atomic(0, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0);
+			wrs[0].wr_id = i;
+			sges[0][0].addr = (uintptr_t)abuf + i % 64 * 8;
+			check_ret(post(&p.a, &wrs[0], NULL), 0);
+		}
+		check(wait_wc(p.a.scq, &wc, PATIENCE_MS), "no completion");
+		check(wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)done,
+		      "atomic %d: %s", done, ibv_wc_status_str(wc.status));
+		old = ((uint64_t *)abuf)[done % 64];
+		check(old == (uint64_t)done, "atomic %d found %llu", done,
+		      (unsigned long long)old);
+	}
+	check(*there == 2000, "2000 additions made %llu",
+	      (unsigned long long)*there);
+
+	/* An address that is not a multiple of 8; no right in the key. */
+	mk_atomic(0, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0);
+	wrs[0].wr.atomic.remote_addr += 4;
+	check_ret(post(&p.a, &wrs[0], NULL), 0);
+	expect_wc(p.a.scq, 0, IBV_WC_REM_INV_REQ_ERR);
+	pair_destroy(&p);
+	ibv_dereg_mr(bmr);
+	bmr = must_reg(&B, bbuf, BUF, FULL_ACCESS);
+	make(&p, &(struct pair_options){
+		.access = FULL_ACCESS | IBV_ACCESS_REMOTE_ATOMIC });
+	mk_atomic(0, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0);
+	check_ret(post(&p.a, &wrs[0], NULL), 0);
+	expect_wc(p.a.scq, 0, IBV_WC_REM_ACCESS_ERR);
+	check(*there == 2000, "memory without the right was changed");
 	pair_destroy(&p);
 }
 
@@ -1429,7 +1501,6 @@ static const struct {
 #define CASE(name) { #name, name }
 	CASE(post_in_wrong_state),
 	CASE(post_bad_request),
-	CASE(post_atomics_as_announced),
 	CASE(post_inline_up_to_max),
 	CASE(post_until_full),
 	CASE(signaling),
@@ -1439,6 +1510,7 @@ static const struct {
 	CASE(remote_qp_rights),
 	CASE(remote_key_gone),
 	CASE(zero_bytes_need_no_key),
+	CASE(atomics),
 	CASE(rnr_gives_up),
 	CASE(rnr_waits),
 	CASE(rnr_stalls_nothing_else),
@@ -1507,6 +1579,24 @@ static int run_case(size_t i)
 	return status;
 }
 
+/* Prints the most inline data that a QP of A can have. */
+static int print_max_inline(void)
+{
+	struct ibv_qp_cap cap = { 16, 16, 1, 1, 0 };
+	uint32_t low = 0, high = 1 << 16;
+
+	side_open_both(&A, &B);
+	while (low < high) {
+		cap.max_inline_data = (low + high + 1) / 2;
+		if (try_qp(cap))
+			high = cap.max_inline_data - 1;
+		else
+			low = cap.max_inline_data;
+	}
+	printf("%u\n", low);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int failed = 0, passed = 0, skipped = 0, status;
@@ -1514,6 +1604,8 @@ int main(int argc, char **argv)
 	size_t i;
 	int k;
 
+	if (argc == 2 && !strcmp(argv[1], "--max-inline"))
+		return print_max_inline();
 	for (i = 0; i < ARRAY_LEN(cases); i++) {
 		for (k = 1; k < argc; k++)
 			if (strstr(cases[i].name, argv[k]))

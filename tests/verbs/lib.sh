@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What the scripts beside this one share. They run in the lab, which sets
+# DEV_A DEV_B IP_A IP_B GID_A GID_B TYPE RAILS MTU and offers `on a`, `on b`.
+# shellcheck shell=bash
+
+if [ -z "${DEV_A:-}" ]; then
+	echo "${0##*/} runs in the lab: tests/lab/lab exec -- $0" >&2
+	exit 2
+fi
+
+# shellcheck disable=SC2153 # the lab sets them
+DEV_B=$DEV_B
+HERE=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+WORK=$(mktemp -d /dev/shm/verbs.XXXXXX)
+FAILED=0 PORT=20000
+
+# The scripts' own end: nothing of them is left running.
+finish() {
+	local status=$?
+	trap - EXIT
+	set +e
+	jobs -p | xargs -r kill -KILL 2>/dev/null
+	wait 2>/dev/null
+	rm -rf "$WORK"
+	exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+# What the lab knows of this boot but does not tell its script.
+plan() {
+	(
+		# shellcheck source=/dev/null
+		. "${LAB_OUT:-/nonexistent}/../plan" >/dev/null 2>&1
+		printf '%s\n' "${!1:-}"
+	)
+}
+
+# The path of one of our programs: as CMake built it beside the provider, or built here.
+program() {
+	local dir
+	dir=$(plan PROVIDER)
+	dir=${VERBS_BIN:-${dir%/stage}/build/tests/verbs}
+	if ! [ -x "$dir/$1" ]; then
+		dir=$WORK
+		[ -x "$dir/$1" ] || cc -O2 -D_GNU_SOURCE -o "$dir/$1" "$HERE/$1.c" \
+			"$HERE/verbs_test.c" -libverbs -lpthread >&2 || exit
+	fi
+	printf '%s\n' "$dir/$1"
+}
+
+# The seed of everything random in a script: from the environment, else new. It is printed.
+choose_seed() {
+	SEED=${SEED:-$((($(date +%s) ^ $$) % 32768))}
+	RANDOM=$SEED
+	echo "${0##*/}: seed $SEED"
+}
+
+# A random number of 0 to $1 - 1, in $REPLY.
+random_below() {
+	REPLY=$(((RANDOM * 32768 + RANDOM) % $1))
+}
+
+failed() {
+	echo "FAIL: $*"
+	FAILED=$((FAILED + 1))
+}
+
+# Ends the script with the verdict.
+verdict() {
+	if [ "$FAILED" -gt 0 ]; then
+		echo "${0##*/}: $FAILED failed"
+		exit 1
+	fi
+	echo "${0##*/}: all passed"
+	exit 0
+}
+
+# run LABEL SECONDS CMD...: run CMD, print one line with what it took; its output only if it fails.
+run() {
+	local label=$1 limit=$2 status began=$EPOCHREALTIME
+	shift 2
+	timeout -k 5 "$limit" "$@" >"$WORK/out" 2>&1
+	status=$?
+	printf '%-46s %-4s %6.1f s  %s\n' "$label" "$(ok_or_fail "$status")" \
+		"$(since "$began")" "$(tail -n 1 "$WORK/out")"
+	[ "$status" = 0 ] && return
+	failed "$label: status $status$([ "$status" != 124 ] || echo ', out of time'): $*"
+	tail -n 15 "$WORK/out"
+	return 1
+}
+
+ok_or_fail() {
+	[ "$1" = 0 ] && echo ok || echo FAIL
+}
+
+since() {
+	echo "$1 $EPOCHREALTIME" | awk '{ print $2 - $1 }'
+}
+
+# A port that no earlier run may still hold, in $PORT.
+next_port() {
+	PORT=$((PORT + 1))
+}
+
+wait_listening() {
+	local node=$1 port=$2 pid=$3 tries
+	for ((tries = 0; tries < 200; tries++)); do
+		[ -n "$(on "$node" ss -Hltn "sport = :$port")" ] && return
+		kill -0 "$pid" 2>/dev/null || return
+		sleep 0.05
+	done
+	return 1
+}
+
+# both SECONDS SERVER-CMD -- CLIENT-CMD: one program on b and its partner
+# on a. The client's output is left in $WORK/client, the server's in $WORK/server.
+# Returns 0 if both ended well; $BOTH_STATUS says how.
+both() {
+	local limit=$1 server=() pid s c
+	shift
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	shift
+	timeout -k 5 "$limit" ip netns exec b taskset -c 1 "${server[@]}" >"$WORK/server" 2>&1 &
+	pid=$!
+	wait_listening b "$PORT" "$pid"
+	timeout -k 5 "$limit" ip netns exec a taskset -c 0 "$@" >"$WORK/client" 2>&1
+	c=$?
+	# The server has nothing more to do but to say goodbye.
+	[ "$c" = 0 ] || kill "$pid" 2>/dev/null
+	wait "$pid"
+	s=$?
+	# shellcheck disable=SC2034 # for the caller
+	BOTH_STATUS="client $c, server $s"
+	[ "$s$c" = 00 ]
+}
+
+# How the peers want to be connected: iWARP has only the CM.
+perftest_mode() {
+	[ "$TYPE" != siw ] || echo -R
+}
+
+# perftest SECONDS TOOL ARGS...: both ends of one perftest run.
+perftest() {
+	local limit=$1 tool=$2 mode
+	shift 2
+	next_port
+	mode=$(perftest_mode)
+	# shellcheck disable=SC2086 # an option or nothing
+	both "$limit" "$tool" -d "$DEV_B" -x "$GID_B" -F $mode -p "$PORT" "$@" -- \
+		"$tool" -d "$DEV_A" -x "$GID_A" -F $mode -p "$PORT" "$@" "$IP_B"
+}
+
+# The rows of figures of the last perftest.
+perftest_rows() {
+	grep -E '^ *[0-9]+ +[0-9]+ +[0-9.]' "$WORK/client"
+}
+
+# pingpong SECONDS ARGS...: both ends of ibv_rc_pingpong.
+pingpong() {
+	local limit=$1
+	shift
+	next_port
+	both "$limit" ibv_rc_pingpong -d "$DEV_B" -g "$GID_B" -p "$PORT" "$@" -- \
+		ibv_rc_pingpong -d "$DEV_A" -g "$GID_A" -p "$PORT" "$@" "$IP_B"
+}
+
+# The number of objects of both devices, by kind.
+resources() {
+	rdma resource show | sed 's/^[0-9]*: //' | sort
+}
+
+# Wait until the objects are those of $1 again.
+resources_back_to() {
+	local tries
+	for ((tries = 0; tries < 100; tries++)); do
+		[ "$(resources)" = "$1" ] && return
+		sleep 0.1
+	done
+	return 1
+}
+
+# The index of the RoCE v2 GID of address $2 of device $1, once there is one.
+gid_index() {
+	local dir=/sys/class/infiniband/$1/ports/1 want i tries
+	# shellcheck disable=SC2046,SC2183 # the four bytes
+	want=$(printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' $(tr . ' ' <<<"$2"))
+	for ((tries = 0; tries < 100; tries++)); do
+		for ((i = 0; i < 16; i++)); do
+			[ "$(cat "$dir/gids/$i" 2>/dev/null)" = "$want" ] || continue
+			[ "$(cat "$dir/gid_attrs/types/$i" 2>/dev/null)" = "RoCE v2" ] || continue
+			[[ $(cat "$dir/state") == *ACTIVE* ]] || continue
+			echo "$i"
+			return
+		done
+		sleep 0.05
+	done
+	return 1
+}
+
+# A perftest that only has to work.
+still_works() {
+	perftest 30 ib_write_bw -s 65536 -n 300
+}

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Unmodified perftest and ibv_rc_pingpong, in all their ways.
+#
+#   perftest_matrix.sh [--full]    --full: perftest's own iteration counts
+#
+# lab: --rails 2 --mtu 9000 --kernel lab
+# lab: --rails 1 --mtu 1500 --kernel lab
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+LIMIT=${LIMIT:-120}
+COUNT=(-n 300)
+case ${1:-} in
+--full) COUNT=() ;;
+'') ;;
+*)
+	echo "usage: perftest_matrix.sh [--full]" >&2
+	exit 2
+	;;
+esac
+
+# bench LABEL CMD...: run and tell: the first and the last row, or what went wrong.
+bench() {
+	local label=$1 began=$EPOCHREALTIME rows
+	shift
+	if ! "$@"; then
+		printf '%-46s FAIL %6.1f s\n' "$label" "$(since "$began")"
+		failed "$label: $BOTH_STATUS"
+		tail -n 8 "$WORK/client" "$WORK/server"
+		return
+	fi
+	rows=$(perftest_rows | sed -n '1p;$p' | awk '{ print $1 " B: " $4 }' | uniq | paste -sd,)
+	[ -n "$rows" ] || rows=$(grep -E 'per.?iter|Mbit/sec' "$WORK/client" | tr '\n' ' ')
+	printf '%-46s ok   %6.1f s  %s\n' "$label" "$(since "$began")" "$rows"
+}
+
+max_inline() {
+	"$(program verbs_errors)" --max-inline
+}
+
+bandwidths() {
+	local tool
+	for tool in ib_write_bw ib_read_bw ib_send_bw; do
+		bench "$tool -a" perftest "$LIMIT" "$tool" -a "${COUNT[@]}"
+		bench "$tool -a -b" perftest "$LIMIT" "$tool" -a -b "${COUNT[@]}"
+		bench "$tool -q 8" perftest "$LIMIT" "$tool" -q 8 "${COUNT[@]}"
+		bench "$tool -q 8 -a" perftest "$LIMIT" "$tool" -q 8 -a -n 300
+		bench "$tool -l 16" perftest "$LIMIT" "$tool" -l 16 -s 64 -n 4800
+		bench "$tool -s 67108864" perftest "$LIMIT" "$tool" -s 67108864 -n 20
+	done
+	bench "ib_send_bw -e" perftest "$LIMIT" ib_send_bw -e -s 8192 "${COUNT[@]}"
+	bench "ib_write_bw -l 16 -b" perftest "$LIMIT" ib_write_bw -l 16 -b -s 64 -n 4800
+	bench "ib_send_bw -r 600 -b -q 8" perftest "$LIMIT" ib_send_bw -r 600 -b -q 8 "${COUNT[@]}"
+}
+
+latencies() {
+	local tool
+	for tool in ib_write_lat ib_read_lat ib_send_lat; do
+		bench "$tool" perftest "$LIMIT" "$tool" "${COUNT[@]}"
+		bench "$tool -a" perftest "$LIMIT" "$tool" -a "${COUNT[@]}"
+		bench "$tool -s 67108864" perftest "$LIMIT" "$tool" -s 67108864 -n 10
+	done
+	bench "ib_send_lat -e" perftest "$LIMIT" ib_send_lat -e "${COUNT[@]}"
+}
+
+inlines() {
+	local max size
+	max=$(max_inline)
+	for size in 0 1 64 $((max / 2)) "$max"; do
+		bench "ib_write_lat -I $size" perftest "$LIMIT" ib_write_lat -I "$size" -s "$((size ? size : 64))" "${COUNT[@]}"
+		bench "ib_send_lat -I $size" perftest "$LIMIT" ib_send_lat -I "$size" -s "$((size ? size : 64))" "${COUNT[@]}"
+		bench "ib_write_bw -I $size" perftest "$LIMIT" ib_write_bw -I "$size" -s "$((size ? size : 64))" -n 2000
+	done
+}
+
+pingpongs() {
+	local size
+	for size in 1 3 63 4095 4097 8961 65537 1000003; do
+		bench "ibv_rc_pingpong -s $size" pingpong "$LIMIT" -c -s "$size" -n 200
+		bench "ibv_rc_pingpong -s $size -e" pingpong "$LIMIT" -c -e -s "$size" -n 200
+	done
+}
+
+before=$(resources)
+bandwidths
+latencies
+[ "$TYPE" = siw ] || {
+	inlines
+	pingpongs
+}
+resources_back_to "$before" || {
+	failed "objects are left over"
+	rdma resource show
+}
+verdict
