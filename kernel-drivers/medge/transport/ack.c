@@ -71,8 +71,11 @@ bool medge_ack_wanted(const struct medge_conn *c)
 
 void medge_ack_sent(struct medge_conn *c, bool explicit_ack)
 {
-	c->ack_pending = 0;
-	c->ack_at = MEDGE_NEVER;
+	/* What data carries has room for 64 frames of the window. */
+	if (explicit_ack || c->rcv_high - c->rcv_nxt <= 64) {
+		c->ack_pending = 0;
+		c->ack_at = MEDGE_NEVER;
+	}
 	if (explicit_ack) {
 		c->nack_now = false;
 		c->poke_now = false;
@@ -133,41 +136,53 @@ void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
 
 /* ---- what we are told ---- */
 
-static void acked(struct medge_conn *c, u64 now, u32 psn, bool *news)
+/*
+ * @whole: the ack says of every frame before this one whether it was received.
+ * The SACK that data carries has room for 64: those before them are not
+ * missing, they are not mentioned, and nothing may be held against them.
+ */
+static bool acked(struct medge_conn *c, u64 now, u32 psn, bool whole)
 {
 	struct medge_sent *s = medge_sent(c, psn);
+	bool news = !(s->flags & MEDGE_SENT_ACKED);
 
-	if (s->flags & MEDGE_SENT_ACKED)
-		return;
-	medge_loss_acked(c, now, s);
-	*news = true;
+	if (news)
+		medge_loss_acked(c, s, now);
+	if (whole)
+		medge_loss_accounted(c, s, now);
+	return news;
 }
 
-static void acked_bits(struct medge_conn *c, u64 now, u32 psn, u64 bits,
-		       bool *news)
+static bool acked_bits(struct medge_conn *c, u64 now, u32 psn, u64 bits,
+		       bool whole)
 {
+	bool news = false;
+
 	for (; bits; bits &= bits - 1) {
 		u32 at = psn + __ffs64(bits);
 
 		if (at - c->snd_una < c->snd_nxt - c->snd_una)
-			acked(c, now, at, news);
+			news |= acked(c, now, at, whole);
 	}
+	return news;
 }
 
-static void acked_frames(struct medge_conn *c, u64 now,
+static bool acked_frames(struct medge_conn *c, u64 now,
 			 const struct medge_frame *f,
-			 const struct medge_ack *ack, bool *news)
+			 const struct medge_ack *ack)
 {
+	bool news = medge_seq_before(c->snd_una, f->ack_psn);
 	u32 i;
 
-	while (medge_seq_before(c->snd_una, f->ack_psn)) {
-		acked(c, now, c->snd_una, news);
-		c->snd_una++;
-		*news = true;
-	}
-	acked_bits(c, now, f->ack_psn + f->sack_base, f->sack, news);
-	for (i = 0; ack && i < MEDGE_ACK_WORDS; i++)
-		acked_bits(c, now, f->ack_psn + 64 * i, ack->bitmap[i], news);
+	for (; medge_seq_before(c->snd_una, f->ack_psn); c->snd_una++)
+		acked(c, now, c->snd_una, true);
+	if (!ack)
+		return acked_bits(c, now, f->ack_psn + f->sack_base, f->sack,
+				  !f->sack_base) || news;
+	for (i = 0; i < MEDGE_ACK_WORDS; i++)
+		news |= acked_bits(c, now, f->ack_psn + 64 * i, ack->bitmap[i],
+				   true);
+	return news;
 }
 
 static void refused_rnr(struct medge_conn *c, u64 now,
@@ -210,8 +225,11 @@ static void asked(struct medge_conn *c, const struct medge_frame *f)
 		c->stats.rx_nacks++;
 	if (f->flags & MEDGE_FRAME_RNR_POKE)
 		medge_recvq_poked(c);
-	if (f->flags & MEDGE_FRAME_ACK_REQ)
+	if (f->flags & MEDGE_FRAME_ACK_REQ) {
 		c->ack_now = true;
+		/* it would not ask if all our acks had reached it */
+		c->ack_doubt = true;
+	}
 }
 
 /* What it says of itself must be its latest word. */
@@ -235,8 +253,9 @@ enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 				  const struct medge_frame *f,
 				  const struct medge_ack *ack)
 {
-	bool news = false;
+	bool news;
 
+	medge_conn_start_at(c, f->ack_psn);
 	if (medge_seq_before(c->snd_nxt, f->ack_psn) ||
 	    f->ack_op - c->op_oldest > c->op_next - c->op_oldest) {
 		/* beyond what we sent: a lie, unless it is simply old */
@@ -246,7 +265,7 @@ enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 	}
 	if (ack)
 		asked(c, f);
-	acked_frames(c, now, f, ack, &news);
+	news = acked_frames(c, now, f, ack);
 	if (medge_seq_before(c->op_performed, f->ack_op)) {
 		c->op_performed = f->ack_op;
 		news = true;

@@ -20,9 +20,16 @@ void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 	c->loss_at = MEDGE_NEVER;
 	c->progress = now;
 	c->last_tx = now;
-	c->snd_una = cfg->psn;
-	c->snd_nxt = cfg->psn;
-	c->lost_hint = cfg->psn;
+}
+
+void medge_conn_start_at(struct medge_conn *c, u32 psn)
+{
+	if (c->psn_known)
+		return;
+	c->psn_known = true;
+	c->snd_una = psn;
+	c->snd_nxt = psn;
+	c->lost_hint = psn;
 }
 
 void medge_conn_enable_send(struct medge_conn *c,
@@ -35,9 +42,7 @@ void medge_conn_enable_send(struct medge_conn *c,
 	c->cfg.timeout_ns = cfg->timeout_ns;
 	c->progress = now;
 	c->last_tx = now;
-	c->snd_una = cfg->psn;
-	c->snd_nxt = cfg->psn;
-	c->lost_hint = cfg->psn;
+	medge_conn_start_at(c, cfg->psn);
 	c->can_send = true;
 }
 
@@ -118,6 +123,6 @@ void medge_conn_timeout(struct medge_conn *c, u64 now)
 bool medge_conn_idle(const struct medge_conn *c)
 {
 	return c->op_oldest == c->op_next && c->resp_oldest == c->resp_next &&
-	       c->snd_una == c->snd_nxt && !medge_ack_wanted(c) &&
+	       !c->nunacked && !medge_ack_wanted(c) &&
 	       c->ack_at == MEDGE_NEVER && !c->held;
 }

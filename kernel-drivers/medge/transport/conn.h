@@ -133,7 +133,8 @@ struct medge_conn_ops {
 
 /**
  * struct medge_conn_config - what a connection is made of
- * @psn: number of the first frame we send
+ * @psn: number of the first frame we send; looked at by
+ *       medge_conn_enable_send()
  * @peer_psn: number of the first frame the peer sends
  * @dest_qpn: peer's QP number
  * @seg_len: payload bytes of a full frame: rail MTU less MEDGE_HDR_LEN

@@ -45,31 +45,43 @@ void medge_loss_forget(struct medge_conn *c, struct medge_sent *s)
 	s->flags = (s->flags | MEDGE_SENT_ACKED) & ~MEDGE_SENT_LOST;
 }
 
-void medge_loss_acked(struct medge_conn *c, u64 now, struct medge_sent *s)
+void medge_loss_acked(struct medge_conn *c, struct medge_sent *s, u64 now)
 {
 	struct medge_conn_rail *r = &c->rails[s->rail];
-	u64 rtt = now - s->time;
 
 	medge_loss_forget(c, s);
 	if (s->flags & MEDGE_SENT_RESPONSE)
 		medge_sendq_response_acked(c, s->op_no);
+	if (s->rail_seq != r->expect_seq)
+		c->gap = true;
+	r->expect_seq = s->rail_seq + 1;
+	if (s->flags & MEDGE_SENT_AGAIN)
+		return;
+	r->newest = max(r->newest, s->time);
+	r->strikes = 0;
+	r->trials = 0;
+}
+
+void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
+			  u64 now)
+{
+	struct medge_conn_rail *r = &c->rails[s->rail];
+
 	/*
 	 * Sent twice and acknowledged sooner than the rail's round trip: the
 	 * first one is what arrived, and says nothing of this rail.
 	 */
-	if (s->flags & MEDGE_SENT_AGAIN && (!r->srtt || rtt < r->srtt / 2))
+	if (s->flags & MEDGE_SENT_AGAIN &&
+	    (!r->srtt || now - s->time < r->srtt / 2))
 		return;
-	if (!(s->flags & MEDGE_SENT_AGAIN))
-		r->newest = max(r->newest, s->time);
 	if (!r->any_acked || medge_seq_before(r->acked_seq, s->rail_seq))
 		r->acked_seq = s->rail_seq;
 	r->any_acked = true;
-	if (s->rail_seq != r->expect_seq)
-		c->gap = true;
-	r->expect_seq = s->rail_seq + 1;
-	r->strikes = 0;
-	r->trials = 0;
 	c->acked_time = max(c->acked_time, s->time);
+	if (s->flags & MEDGE_SENT_AGAIN) {
+		r->strikes = 0;
+		r->trials = 0;
+	}
 }
 
 void medge_loss_mark(struct medge_conn *c, u32 psn)

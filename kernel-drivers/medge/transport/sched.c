@@ -15,15 +15,9 @@ bool medge_sched_usable(const struct medge_conn *c)
 	return false;
 }
 
-static bool avoided(const struct medge_conn_rail *r, u64 now)
+static bool suspect(const struct medge_conn_rail *r)
 {
-	return r->strikes >= MEDGE_RAIL_STRIKES && now < r->avoid_until;
-}
-
-/* A rail under suspicion whose time to show itself has come. */
-static bool on_trial(const struct medge_conn_rail *r, u64 now)
-{
-	return r->strikes >= MEDGE_RAIL_STRIKES && now >= r->avoid_until;
+	return r->strikes >= MEDGE_RAIL_STRIKES;
 }
 
 static void next_trial(struct medge_conn_rail *r, u64 now)
@@ -35,35 +29,51 @@ static void next_trial(struct medge_conn_rail *r, u64 now)
 	r->avoid_until = now + min_t(u64, wait, MEDGE_RAIL_TRIAL_MAX);
 }
 
-bool medge_sched_pick(struct medge_conn *c, u64 now, u32 avoid, u32 *rail,
-		      bool *trial)
+/* A rail under suspicion whose time to show itself has come. */
+static s32 find_trial(struct medge_conn *c, u64 now)
 {
-	s32 best = -1, second = -1;
 	u32 i;
 
-	*trial = false;
 	for (i = 0; i < c->nrails; i++) {
 		struct medge_conn_rail *r = &c->rails[i];
 
-		if (!r->weight)
-			continue;
-		if (i == avoid || avoided(r, now)) {
-			/* better than none */
-			if (second < 0 || (u32)second == avoid)
-				second = i;
-			continue;
-		}
-		if (on_trial(r, now)) {
+		if (r->weight && suspect(r) && now >= r->avoid_until) {
 			next_trial(r, now);
-			*rail = i;
-			*trial = true;
-			return true;
+			return i;
 		}
-		if (best < 0 || r->charged < c->rails[best].charged)
-			best = i;
 	}
-	if (best < 0)
-		best = second;
+	return -1;
+}
+
+/* Is @a better than @b? Trust first, then another than the last, then shares. */
+static bool better(const struct medge_conn *c, u32 a, u32 b, u32 avoid)
+{
+	const struct medge_conn_rail *ra = &c->rails[a], *rb = &c->rails[b];
+
+	if (suspect(ra) != suspect(rb))
+		return suspect(rb);
+	if ((a == avoid) != (b == avoid))
+		return b == avoid;
+	if (suspect(ra) && ra->strikes != rb->strikes)
+		return ra->strikes < rb->strikes;
+	return ra->charged < rb->charged;
+}
+
+bool medge_sched_pick(struct medge_conn *c, u64 now, u32 avoid, u32 *rail,
+		      bool *trial)
+{
+	s32 best = -1;
+	u32 i;
+
+	*trial = false;
+	/* What was lost once is not risked again. */
+	if (avoid == MEDGE_MAX_RAILS) {
+		best = find_trial(c, now);
+		*trial = best >= 0;
+	}
+	for (i = 0; i < c->nrails && !*trial; i++)
+		if (c->rails[i].weight && (best < 0 || better(c, i, best, avoid)))
+			best = i;
 	if (best < 0)
 		return false;
 	*rail = best;

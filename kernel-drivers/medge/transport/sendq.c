@@ -56,6 +56,10 @@ u32 medge_conn_submit(struct medge_conn *c, const struct medge_request *req)
 	if (req->flags & MEDGE_OP_FENCE_FORWARD) {
 		c->fence_op = op_no;
 		c->any_fence = true;
+		if (medge_opcode_answers(req->opcode)) {
+			c->fence_read = op_no;
+			c->any_fence_read = true;
+		}
 	}
 	return op_no;
 }
@@ -229,6 +233,24 @@ static u32 window_room(const struct medge_conn *c)
 	return MEDGE_WINDOW - (c->snd_nxt - c->snd_una);
 }
 
+/*
+ * A fence that meets an answer of the peer's is kept here: at the peer it would
+ * last until the answer is acknowledged, no less, and frames held for it could
+ * fill the windows of both sides, with the answers behind them.
+ */
+static bool awaits_answer(struct medge_conn *c, u32 op_no)
+{
+	const struct medge_send_op *sop = medge_sop(c, op_no);
+
+	if (!c->reads_out)
+		return false;
+	return sop->req.submit & MEDGE_SUBMIT_FENCE ||
+	       sop->req.flags & MEDGE_OP_FENCE_BACKWARD ||
+	       (c->any_fence_read && medge_seq_before(c->fence_read, op_no) &&
+		!medge_seq_before(c->fence_read, c->op_oldest) &&
+		!medge_sop(c, c->fence_read)->answered);
+}
+
 /* May the request at op_send send its next frame? */
 static bool request_ready(struct medge_conn *c, u32 op_no)
 {
@@ -240,7 +262,7 @@ static bool request_ready(struct medge_conn *c, u32 op_no)
 		return false;
 	if (sop->next_index)
 		return true;
-	if (sop->req.submit & MEDGE_SUBMIT_FENCE && c->reads_out)
+	if (awaits_answer(c, op_no))
 		return false;
 	return !medge_opcode_answers(sop->req.opcode) ||
 	       c->reads_out < max_t(u8, c->cfg.ord, 1);
@@ -556,22 +578,26 @@ static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 	return true;
 }
 
+/* An ack goes back where frames come from, unless that seems not to work. */
+static bool ack_rail(struct medge_conn *c, u64 now, u32 *rail)
+{
+	const struct medge_conn_rail *r = &c->rails[c->ack_rail];
+	bool trial;
+
+	*rail = c->ack_rail;
+	if (c->ack_doubt)
+		*rail = medge_sched_next(c, c->ack_last_rail);
+	else if (!r->weight || r->strikes >= MEDGE_RAIL_STRIKES)
+		return medge_sched_pick(c, now, c->ack_rail, rail, &trial);
+	return c->rails[*rail].weight;
+}
+
 static bool tx_ack(struct medge_conn *c, u64 now, struct medge_tx *tx)
 {
-	bool trial;
 	u32 rail;
 
-	if (!medge_ack_wanted(c))
+	if (!medge_ack_wanted(c) || !ack_rail(c, now, &rail))
 		return false;
-	/* It goes back where frames come from, unless that seems not to work. */
-	rail = c->ack_rail;
-	if (c->ack_doubt)
-		rail = medge_sched_next(c, c->ack_last_rail);
-	if (!c->rails[rail].weight ||
-	    c->rails[rail].strikes >= MEDGE_RAIL_STRIKES) {
-		if (!medge_sched_pick(c, now, MEDGE_MAX_RAILS, &rail, &trial))
-			return false;
-	}
 	c->ack_doubt = false;
 	c->ack_last_rail = rail;
 	tx->type = MEDGE_FRAME_ACK;

@@ -161,6 +161,7 @@ struct medge_conn {
 	const struct medge_conn_ops *ops;
 	void *user;
 	struct medge_conn_stats stats;
+	bool psn_known;
 	bool can_send;
 	bool dead;			/* no more requests go out */
 	bool fresh;			/* has work after having had none */
@@ -182,6 +183,8 @@ struct medge_conn {
 	u32 recv_index_next;
 	u32 fence_op;			/* last submitted with a forward fence */
 	bool any_fence;
+	u32 fence_read;			/* last READ, atomic with one */
+	bool any_fence_read;
 	bool any_failed;
 	u32 failed_op;			/* the first that cannot be sent */
 	u16 reads_out;			/* READs, atomics sent, not answered */
@@ -303,6 +306,13 @@ static inline u32 medge_frames(const struct medge_conn *c, u32 len)
 	return len ? DIV_ROUND_UP(len, c->cfg.seg_len) : 1;
 }
 
+/* ---- conn.c ---- */
+/*
+ * Our first frame's number, once and for all. A QP that only receives (RTR) is
+ * never told it by its user, and learns it from what the peer expects.
+ */
+void medge_conn_start_at(struct medge_conn *c, u32 psn);
+
 /* ---- sendq.c ---- */
 u8 medge_sendq_nak_status(u8 nak);
 /* Complete own requests, in order, as far as they are done. */
@@ -359,7 +369,11 @@ void medge_ack_sent(struct medge_conn *c, bool explicit_ack);
 bool medge_ack_wanted(const struct medge_conn *c);
 
 /* ---- loss.c ---- */
-void medge_loss_acked(struct medge_conn *c, u64 now, struct medge_sent *s);
+/* A frame was acknowledged for the first time. */
+void medge_loss_acked(struct medge_conn *c, struct medge_sent *s, u64 now);
+/* It is acknowledged, and all frames sent before it are accounted for. */
+void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
+			  u64 now);
 void medge_loss_mark(struct medge_conn *c, u32 psn);
 /* The peer need not get it (any more). */
 void medge_loss_forget(struct medge_conn *c, struct medge_sent *s);
