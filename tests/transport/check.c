@@ -50,6 +50,8 @@ void check_tx(struct host *h, const struct medge_tx *tx)
 {
 	const struct medge_conn_config *cfg = &h->pair->params.cfg[h->side];
 
+	if (h->pair->hostile)
+		return;
 	CHECK(tx->rail < h->pair->params.nrails);
 	CHECK(h->pair->weight[h->side][tx->rail], "sent on rail %u, down",
 	      tx->rail);
@@ -96,7 +98,7 @@ static void first_sent(struct host *h, struct op *op)
 	if (!op_answers(op->req.opcode))
 		return;
 	h->reads_out++;
-	CHECK(h->reads_out <= max_t(u8, h->pair->params.cfg[h->side].ord, 1),
+	CHECK(h->reads_out <= max_t(u32, h->pair->params.cfg[h->side].ord, 1),
 	      "%u READs and atomics in flight", h->reads_out);
 }
 
@@ -122,6 +124,8 @@ void check_tx_op(struct host *h, const struct medge_tx *tx,
 {
 	struct op *o;
 
+	if (h->pair->hostile)
+		return;
 	if (tx->response) {
 		check_tx_response(h, op);
 		return;
@@ -223,10 +227,41 @@ static void place_request(struct host *h, const struct medge_op *op, bool begin)
 	o->placing++;
 }
 
+/*
+ * Forged frames say anything; the bytes must still go where the target upcall
+ * or the reader's own request allowed.
+ */
+static void place_hostile(struct host *h, const struct medge_piece *piece)
+{
+	const struct medge_op *op = &piece->op;
+	const struct grant *g = &h->grants[op->op_no % GRANTS];
+	struct op *o;
+
+	if (op->opcode == MEDGE_OP_RESPONSE) {
+		o = host_op(h, op->op_no);
+		CHECK(op_answers(o->req.opcode) && !o->completed);
+		CHECK(op->offset <= op_answer(&o->req) &&
+		      op->len <= op_answer(&o->req) - op->offset);
+		if (!o->sink)
+			o->sink = calloc(1, op_answer(&o->req) + 1);
+		return;
+	}
+	CHECK(g->given && g->op_no == op->op_no, "op %u has no target",
+	      op->op_no);
+	CHECK_EQ(g->opcode, op->opcode);
+	CHECK_EQ(g->op_len, op->op_len);
+	CHECK_EQ(g->addr, op->addr);
+	CHECK_EQ(g->rkey, op->rkey);
+	CHECK(op->offset <= op->op_len && op->len <= op->op_len - op->offset);
+}
+
 void check_place(struct host *h, const struct medge_piece *piece, bool begin)
 {
-	if (h->pair->hostile)
+	if (h->pair->hostile) {
+		if (begin)
+			place_hostile(h, piece);
 		return;
+	}
 	if (piece->op.opcode == MEDGE_OP_RESPONSE)
 		place_response(h, &piece->op, begin);
 	else
@@ -262,8 +297,13 @@ void check_performed(struct host *h, const struct medge_op *op, u32 recv_index)
 	struct host *from = h->peer;
 	struct op *o;
 
-	if (h->pair->hostile)
+	if (h->pair->hostile) {
+		if (op_consumes(op->opcode))
+			CHECK(host_recv(h, recv_index) &&
+			      recv_index == h->recv_base + h->consumed++,
+			      "receive %u consumed", recv_index);
 		return;
+	}
 	TRACE("%llu side %u performed op %u\n", pair_now(h->pair), h->side,
 	      op->op_no);
 	o = host_op(from, op->op_no);

@@ -4,16 +4,39 @@
 
 #include "direct.h"
 
-u32 direct_count;
+static u32 count;
+static const char *program, *only;
 
 void direct_begin(int argc, char **argv)
 {
-	say_verbose = argc > 1 && !strcmp(argv[1], "-v");
+	int i;
+
+	program = argv[0];
+	for (i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "-v"))
+			say_verbose = 1;
+		else
+			only = argv[i];
+	}
+}
+
+void direct_run(const char *name, void (*fn)(void))
+{
+	if (only && strcmp(only, name))
+		return;
+	say_context("again with a trace: %s -v %s\n", program, name);
+	TRACE("---- %s\n", name);
+	fn();
+	count++;
 }
 
 int direct_end(const char *name)
 {
-	say_pass(name, "%u tests", direct_count);
+	if (!count) {
+		fprintf(stderr, "FAIL %s: no test is called %s\n", name, only);
+		return 1;
+	}
+	say_pass(name, "%u tests", count);
 	return 0;
 }
 

@@ -6,16 +6,14 @@
 #include "pair.h"
 
 /* Run a test function; its name is said if it fails. */
-#define RUN(fn) do {							\
-	say_context("in " #fn "; a trace: give the program -v\n");	\
-	TRACE("---- " #fn "\n");					\
-	fn();								\
-	direct_count++;							\
-} while (0)
+#define RUN(fn) direct_run(#fn, fn)
 
-extern u32 direct_count;
+void direct_run(const char *name, void (*fn)(void));
 
-/* To be called first and last in main(). */
+/*
+ * To be called first and last in main(). Arguments of the program: -v for a
+ * trace, and the name of the only test to run.
+ */
 void direct_begin(int argc, char **argv);
 int direct_end(const char *name);
 

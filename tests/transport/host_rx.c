@@ -50,6 +50,8 @@ static void copy(struct hold *hold, u32 from, u32 to)
 
 static u8 place_nak(struct host *h, const struct medge_op *op)
 {
+	if (h->pair->hostile)
+		return 0;
 	if (op->opcode == MEDGE_OP_RESPONSE)
 		return host_op(h, op->op_no)->sink_gone ? MEDGE_NAK_ACCESS : 0;
 	return host_op(h->peer, op->op_no)->place_nak;

@@ -77,3 +77,50 @@ void conn_dump(struct medge_conn *c)
 	dump_frames(c);
 	dump_held(c);
 }
+
+/* ---- what always holds, whatever comes in ---- */
+
+static void check_send_state(struct medge_conn *c)
+{
+	u32 psn, lost = 0, unacked = 0;
+
+	CHECK(c->snd_nxt - c->snd_una <= MEDGE_WINDOW);
+	CHECK(c->op_next - c->op_oldest <= MEDGE_OP_WINDOW);
+	CHECK(c->op_send - c->op_oldest <= c->op_next - c->op_oldest);
+	CHECK(c->resp_next - c->resp_oldest <= MEDGE_MAX_RD_ATOMIC);
+	CHECK(c->resp_send - c->resp_oldest <= c->resp_next - c->resp_oldest);
+	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
+		u8 flags = medge_sent(c, psn)->flags;
+
+		CHECK(!(flags & MEDGE_SENT_LOST) || !(flags & MEDGE_SENT_ACKED));
+		lost += !!(flags & MEDGE_SENT_LOST);
+		unacked += !(flags & MEDGE_SENT_ACKED);
+	}
+	CHECK_EQ(c->nlost, lost);
+	CHECK_EQ(c->nunacked, unacked);
+}
+
+static void check_receive_state(struct medge_conn *c)
+{
+	const struct medge_rx *rx, *last = NULL;
+	u32 held = 0, loose = 0, i;
+
+	for (i = 0; i < MEDGE_BITMAP_WORDS; i++)
+		CHECK(!(c->settled[i] & ~c->received[i]), "settled, not received");
+	for (rx = c->held; rx; rx = rx->next) {
+		CHECK(!last || !medge_seq_before(rx->psn, last->psn),
+		      "held frames are not in psn order");
+		last = rx;
+		held++;
+		loose += !!(rx->state & 4);	/* RX_LOOSE */
+	}
+	CHECK_EQ(c->nheld, held);
+	CHECK_EQ(c->nheld_loose, loose);
+	CHECK(!held || c->held_last == last);
+}
+
+void conn_check(struct medge_conn *c)
+{
+	check_send_state(c);
+	check_receive_state(c);
+}

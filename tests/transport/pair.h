@@ -106,6 +106,8 @@ u8 pair_atomic(struct host *h, const struct medge_op *op, u8 *cell,
 void conn_start_at(struct medge_conn *c, u32 own_op, u32 own_recv, u32 peer_op,
 		   u32 peer_recv);
 void conn_dump(struct medge_conn *c);
+/* The state does not contradict itself. */
+void conn_check(struct medge_conn *c);
 
 /* Both connections, with a trace only. */
 void pair_dump(struct pair *p);

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Decoding is total: any bytes give a frame or a reason. And what is decoded
+ * keeps what is promised of it: no op reaches beyond the frame or its op.
+ */
+#include <stdlib.h>
+
+#include "conn.h"
+#include "fuzz_driver.h"
+#include "say.h"
+
+const char *const fuzz_name = "fuzz_decode";
+const u32 fuzz_count = 400000;
+
+static void check_op(const struct medge_op *op, u32 wire_len)
+{
+	u32 payload = op->opcode == MEDGE_OP_READ ? 0 : op->op_len;
+
+	CHECK(op->opcode < MEDGE_OPCODES);
+	CHECK(!(op->flags & ~MEDGE_OP_FLAGS));
+	CHECK(op->data_off >= MEDGE_HDR_LEN && op->data_off <= wire_len);
+	CHECK(op->len <= wire_len - op->data_off);
+	CHECK(op->offset <= payload && op->len <= payload - op->offset);
+	CHECK(op->op_len <= MEDGE_MSG_MAX);
+}
+
+static void check_data(const u8 *buf, u32 len, const struct medge_frame *f)
+{
+	struct medge_op op = f->op;
+	u32 n = 1;
+
+	CHECK(f->nops >= 1);
+	CHECK(f->nframes >= 1 && f->nframes <= MEDGE_WINDOW);
+	check_op(&op, len);
+	if (f->nops == 1) {
+		u32 frames = op.len ? DIV_ROUND_UP(op.len, f->seg_len) : 1;
+
+		CHECK_EQ(f->nframes, frames);
+		return;
+	}
+	CHECK_EQ(f->nframes, 1);
+	for (; n < f->nops; n++) {
+		CHECK(medge_wire_next_op(buf, len, &op));
+		check_op(&op, len);
+		CHECK_EQ(op.op_no, f->op.op_no + n);
+		CHECK_EQ(op.offset, 0);
+	}
+}
+
+/* A frame cut from a run that decodes decodes, too. */
+static void check_cut(const u8 *buf, const struct medge_frame *run)
+{
+	u32 i;
+
+	for (i = 0; i < run->nframes; i++) {
+		u32 at = i * run->seg_len;
+		u32 len = min_t(u32, run->seg_len, run->op.len - at);
+		struct medge_frame f;
+		u8 hdr[MEDGE_HDR_LEN];
+
+		memcpy(hdr, buf, sizeof(hdr));
+		medge_wire_cut(hdr, i, run->nframes);
+		CHECK_EQ(medge_wire_decode(hdr, sizeof(hdr), MEDGE_HDR_LEN + len,
+					   &f), MEDGE_DROP_NONE);
+		CHECK_EQ(f.nframes, 1);
+		CHECK_EQ(f.psn, (u32)(run->psn + i));
+		CHECK_EQ(f.op.offset, run->op.offset + at);
+		CHECK_EQ(f.op.len, len);
+	}
+}
+
+/* What was decoded, encoded again, is what was there. */
+static void check_encode(const u8 *buf, const struct medge_frame *f)
+{
+	u8 again[MEDGE_ACK_LEN];
+	struct medge_ack ack;
+
+	medge_wire_encode_frame(again, f);
+	CHECK(!memcmp(again, buf, sizeof(struct medge_frame_hdr)));
+	if (f->type == MEDGE_FRAME_DATA) {
+		medge_wire_encode_op(again, &f->op);
+		CHECK(!memcmp(again, buf + sizeof(struct medge_frame_hdr),
+			      sizeof(struct medge_op_hdr)));
+		return;
+	}
+	medge_wire_decode_ack(buf, &ack);
+	medge_wire_encode_ack(again, &ack);
+	CHECK(!memcmp(again + 16, buf + sizeof(struct medge_frame_hdr) + 16,
+		      sizeof(ack.bitmap)));
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t len)
+{
+	struct medge_frame f;
+	enum medge_drop drop;
+	u32 linear = len;
+	u8 *head;
+
+	if (len > 65535)
+		return 0;
+	if (len >= sizeof(struct medge_frame_hdr))
+		linear = min_t(u32, medge_wire_linear(data, len, len), len);
+	/* What decode may read, and not a byte more. */
+	head = malloc(linear);
+	memcpy(head, data, linear);
+	drop = medge_wire_decode(head, linear, len, &f);
+	CHECK(drop < MEDGE_DROPS);
+	CHECK(*medge_drop_name(drop));
+	if (!drop) {
+		check_encode(head, &f);
+		if (f.type == MEDGE_FRAME_DATA) {
+			check_data(head, len, &f);
+			if (f.nops == 1 && f.op.len)
+				check_cut(head, &f);
+		}
+	}
+	free(head);
+	return 0;
+}
+
+#ifndef MEDGE_LIBFUZZER
+/* Nearly right: a plausible frame, then a few fields gone wrong. */
+static size_t plausible(struct rng *rng, u8 *buf, size_t max)
+{
+	static const u16 segs[] = { 1, 8, 64, 1000, 1024, 8936 };
+	bool several = !rng_below(rng, 3);
+	struct medge_frame f = {
+		.type = rng_below(rng, 5) ? MEDGE_FRAME_DATA : MEDGE_FRAME_ACK,
+		.flags = rng_below(rng, 2),
+		.nops = several ? rng_range(rng, 2, 20) : 1,
+		.seg_len = several ? 0 : segs[rng_below(rng, ARRAY_SIZE(segs))],
+		.qpn = rng_below(rng, 1 << 24),
+		.psn = rng_next(rng),
+		.sack_base = rng_below(rng, MEDGE_WINDOW + 2),
+		.fence_dist = rng_below(rng, MEDGE_OP_WINDOW + 2),
+	};
+	u32 at = sizeof(struct medge_frame_hdr), i;
+	u32 op_no = rng_next(rng);
+
+	medge_wire_encode_frame(buf, &f);
+	if (f.type == MEDGE_FRAME_ACK)
+		return MEDGE_ACK_LEN;
+	for (i = 0; i < f.nops; i++) {
+		struct medge_op op = {
+			.opcode = rng_below(rng, MEDGE_OPCODES),
+			.flags = rng_below(rng, MEDGE_OP_FLAGS + 1),
+			.op_no = op_no + i,
+			.op_len = rng_log(rng, several ? 100 : 6000),
+		};
+
+		if (op.opcode == MEDGE_OP_CMP_SWAP ||
+		    op.opcode == MEDGE_OP_FETCH_ADD)
+			op.op_len = MEDGE_ATOMIC_LEN;
+		if (op.opcode != MEDGE_OP_READ)
+			op.len = op.op_len;
+		if (!several && f.seg_len && rng_below(rng, 2)) {
+			op.offset = f.seg_len * rng_below(rng, 10);
+			op.op_len += op.offset;
+		}
+		at = round_up(at, 8);
+		if (at + sizeof(struct medge_op_hdr) + op.len > max)
+			break;
+		medge_wire_encode_op(buf + at, &op);
+		at += sizeof(struct medge_op_hdr) + op.len;
+	}
+	return at;
+}
+
+size_t fuzz_input(struct rng *rng, u8 *buf, size_t max)
+{
+	size_t len, i, changes = rng_below(rng, 4);
+
+	memset(buf, 0, max);
+	if (!rng_below(rng, 8)) {
+		len = rng_below(rng, 300);
+		for (i = 0; i < len; i++)
+			buf[i] = rng_next(rng);
+		return len;
+	}
+	len = plausible(rng, buf, max);
+	while (changes--)
+		buf[rng_below(rng, min_t(u64, len, 200))] =
+			rng_below(rng, 2) ? rng_next(rng) : BIT(rng_below(rng, 8));
+	if (!rng_below(rng, 4))
+		len = rng_below(rng, len + 1);
+	else if (!rng_below(rng, 4))
+		len += rng_below(rng, 46);
+	return len;
+}
+#endif

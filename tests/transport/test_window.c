@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Windows of frames and ops, and numbers that wrap around in them. */
+#include "direct.h"
+
+static void wrap_params(struct pair_params *params, u32 nrails)
+{
+	u32 side;
+
+	pair_params_default(params, nrails);
+	for (side = 0; side < 2; side++) {
+		params->cfg[side].psn = 0u - 200 - side;
+		params->op_base[side] = 0u - 300 - side;
+		params->recv_base[side] = 0u - 50 - side;
+	}
+	params->cfg[0].peer_psn = params->cfg[1].psn;
+	params->cfg[1].peer_psn = params->cfg[0].psn;
+}
+
+static void frames__no_more_than_the_window_unacknowledged(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 700 * 256,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct pair p;
+
+	pair_params_default(&params, 2);
+	params.cfg[0].seg_len = params.cfg[1].seg_len = 256;
+	pair_init(&p, &params);
+	/* Nothing comes back. */
+	pair_dark(&p, 1, 0, true);
+	pair_dark(&p, 1, 1, true);
+	pair_post(&p, 0, &req);
+	CHECK_EQ(p.host[0].count.frames_new, MEDGE_WINDOW);
+	pair_run(&p, MSEC);
+	CHECK_EQ(p.host[0].count.frames_new, MEDGE_WINDOW);
+	pair_dark(&p, 1, 0, false);
+	pair_dark(&p, 1, 1, false);
+	pair_finish(&p, SEC);
+	CHECK_EQ(p.host[0].count.frames_new, 700);
+	pair_free(&p);
+}
+
+static void frames__held_are_at_most_the_window(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 700 * 256,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct pair p;
+
+	pair_params_default(&params, 2);
+	params.cfg[0].seg_len = params.cfg[1].seg_len = 256;
+	/* the first frame takes the slow rail */
+	params.link[0][0].delay_ns = 900 * USEC;
+	pair_init(&p, &params);
+	pair_post(&p, 0, &req);
+	pair_finish(&p, SEC);
+	CHECK(p.host[1].count.held_high > 100);
+	CHECK(p.host[1].count.held_high <= MEDGE_WINDOW);
+	pair_free(&p);
+}
+
+static void ops__no_more_than_the_window_at_once(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 8,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 1);
+	pair_init(&p, &params);
+	CHECK_EQ(medge_conn_send_room(p.host[0].conn), MEDGE_OP_WINDOW);
+	pair_dark(&p, 1, 0, true);
+	for (i = 0; i < 2000; i++)
+		host_post(&p.host[0], &req);
+	pair_poll(&p, 0);
+	CHECK_EQ(p.host[0].submitted, MEDGE_OP_WINDOW);
+	CHECK_EQ(medge_conn_send_room(p.host[0].conn), 0);
+	pair_dark(&p, 1, 0, false);
+	pair_finish(&p, SEC);
+	CHECK_EQ(medge_conn_send_room(p.host[0].conn), MEDGE_OP_WINDOW);
+	pair_free(&p);
+}
+
+/* Small ops that are posted together share frames. */
+static void ops__small_ones_share_frames(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 8,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 1);
+	pair_init(&p, &params);
+	for (i = 0; i < 500; i++)
+		host_post(&p.host[0], &req);
+	pair_poll(&p, 0);
+	pair_finish(&p, SEC);
+	/* 40 bytes each: some 27 go in a frame of 1088 */
+	CHECK(p.host[0].count.frames_new < 500 / 20, "%llu frames",
+	      p.host[0].count.frames_new);
+	pair_free(&p);
+}
+
+static void reads__no_more_than_ord(void)
+{
+	struct medge_request req = req_read(REGION_STRICT, 0, 5000);
+	struct pair_params params;
+	struct pair p;
+	u32 ord, i;
+
+	for (ord = 1; ord <= 128; ord = ord * 5 + 1) {
+		pair_params_default(&params, 2);
+		params.cfg[0].ord = ord;
+		pair_init(&p, &params);
+		for (i = 0; i < 400; i++)
+			host_post(&p.host[0], &req);
+		pair_poll(&p, 0);
+		CHECK_EQ(p.host[0].reads_out, ord);
+		pair_finish(&p, SEC);
+		pair_free(&p);
+	}
+}
+
+/* As many answers outstanding as the protocol has room for, both ways, lossy. */
+static void reads__as_many_as_there_may_be(void)
+{
+	struct medge_request req = req_read(REGION_STRICT, 0, 3000);
+	struct pair_params params;
+	struct pair p;
+	u32 side, i;
+
+	pair_params_default(&params, 2);
+	for (side = 0; side < 2; side++) {
+		params.cfg[side].ord = MEDGE_MAX_RD_ATOMIC;
+		params.link[side][1].loss_ppm = 50000;
+	}
+	pair_init(&p, &params);
+	for (side = 0; side < 2; side++) {
+		for (i = 0; i < 1000; i++)
+			host_post(&p.host[side], &req);
+		pair_poll(&p, side);
+	}
+	pair_finish(&p, 10 * SEC);
+	pair_free(&p);
+}
+
+/* Everything at once, over the edge of every number. */
+static void numbers__wrap_around(void)
+{
+	struct pair_params params;
+	struct pair p;
+	u32 side, i;
+
+	wrap_params(&params, 3);
+	for (i = 0; i < 3; i++)
+		params.link[0][i].loss_ppm = params.link[1][i].loss_ppm = 30000;
+	pair_init(&p, &params);
+	for (side = 0; side < 2; side++) {
+		for (i = 0; i < 900; i++) {
+			struct medge_request reqs[] = {
+				req_write(REGION_RELAXED, i * 64, 50 + i,
+					  i % 7 ? 0 : MEDGE_OP_FENCE_FORWARD),
+				req_send(i, MEDGE_OP_STRICT),
+				req_fetch_add(i % 8),
+				req_write(REGION_STRICT, i * 32, 3 * i,
+					  MEDGE_OP_STRICT),
+				req_write_imm(REGION_STRICT, i * 32, i,
+					      MEDGE_OP_STRICT),
+				req_read(REGION_STRICT, i, i),
+			};
+
+			if (op_consumes(reqs[i % 6].opcode))
+				host_post_recv(&p.host[!side], i, i % 2);
+			host_post(&p.host[side], &reqs[i % 6]);
+		}
+		pair_poll(&p, side);
+	}
+	pair_finish(&p, 10 * SEC);
+	for (side = 0; side < 2; side++) {
+		CHECK(p.host[side].snd_nxt < 1 << 16, "psn did not wrap");
+		CHECK(medge_conn_next_op(p.host[side].conn) < 1 << 16);
+	}
+	pair_free(&p);
+}
+
+static void numbers__long_after_the_last_fence(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 8,
+					     MEDGE_OP_FENCE_FORWARD);
+	struct pair_params params;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 1);
+	pair_init(&p, &params);
+	for (i = 0; i < 3000; i++) {
+		host_post(&p.host[0], &req);
+		req.flags = 0;
+	}
+	pair_poll(&p, 0);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
+int main(int argc, char **argv)
+{
+	direct_begin(argc, argv);
+	RUN(frames__no_more_than_the_window_unacknowledged);
+	RUN(frames__held_are_at_most_the_window);
+	RUN(ops__no_more_than_the_window_at_once);
+	RUN(ops__small_ones_share_frames);
+	RUN(reads__no_more_than_ord);
+	RUN(reads__as_many_as_there_may_be);
+	RUN(numbers__wrap_around);
+	RUN(numbers__long_after_the_last_fence);
+	return direct_end("test_window");
+}
