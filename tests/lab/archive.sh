@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Packages of other Debian suites, through a private apt configuration that takes the mirror from
 # the machine's own.
 # shellcheck shell=bash

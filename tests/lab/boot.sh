@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # One boot of the guest: start it, follow its phases, end it whatever happens, and say how it went.
 #
 # The guest's standard output and standard error are two of its consoles; its kernel log is a third, which
@@ -65,8 +66,10 @@ boot_guest() {
 		kmemleak=on "con1=null,fd:6"
 	)
 	say "booting the $KERNEL kernel: $RAILS rails, MTU $MTU${RATE:+, $RATE each}${NETEM:+, $NETEM}"
-	trap 'boot_interrupted 130' INT
-	trap 'boot_interrupted 143' TERM HUP
+	# Only noted: bash does not survive a trap that leaves a read that has a timeout.
+	INTERRUPTED=
+	trap 'INTERRUPTED=130' INT
+	trap 'INTERRUPTED=143' TERM HUP
 	trap boot_stop EXIT
 	if [[ ${INTERACTIVE:-} ]]; then
 		TTY_STATE=$(stty -g)
@@ -106,6 +109,7 @@ boot_watch() {
 		while IFS= read -r -u "$log" line; do
 			boot_follow "$line"
 		done
+		[[ ! $INTERRUPTED ]] || VERDICT=interrupted
 		[[ ! $VERDICT || ($VERDICT == panic && $SECONDS -lt $deadline) ]] || return 0
 		if read -rt 0.1 -u "$alive"; then :; elif (($? <= 128)); then
 			break
@@ -167,14 +171,6 @@ boot_stop() {
 	trap - INT TERM HUP
 }
 
-boot_interrupted() {
-	VERDICT=interrupted
-	boot_stop
-	complain "interrupted; the guest was ended"
-	trap - EXIT
-	exit "$1"
-}
-
 # Say how it went; sets STATUS.
 boot_judge() {
 	local result complaint='' log="kernel log: $RUN/kernel.log"
@@ -187,7 +183,10 @@ boot_judge() {
 		((STATUS)) || STATUS=${result##*:}
 		((${result##*:} == 0)) || complain "the script ended with status ${result##*:} for ${result%:*}"
 	done
-	if [[ $VERDICT == closed ]]; then
+	if [[ $VERDICT == interrupted ]]; then
+		complain "interrupted; the guest was ended"
+		STATUS=$INTERRUPTED
+	elif [[ $VERDICT == closed ]]; then
 		STATUS=141
 	elif [[ $VERDICT == failed ]]; then
 		complain "the lab could not set up the nodes; $log"

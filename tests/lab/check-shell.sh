@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Every shell script of the tree passes shellcheck.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # lab build: only build what boots need.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # lab check: build something from nothing with warnings as errors; for lab test.
 # shellcheck shell=bash
 

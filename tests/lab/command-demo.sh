@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # lab demo: perftest over medge, on two rails.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # lab exec: run a script in the lab.
 # shellcheck shell=bash
 
@@ -12,7 +13,7 @@ if [[ $script == */* ]]; then
 	[[ -x $script ]] || die "$script is not executable; chmod +x $script"
 	script=$(readlink -f "$script")
 else
-	type -P "$script" >/dev/null || die "there is no script or command $script"
+	[[ $script == on ]] || type -P "$script" >/dev/null || die "there is no script or command $script"
 fi
 boot_script "$script" "${ARGS[@]:1}"
 exit "$STATUS"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # lab shell: an interactive shell in the lab.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # lab test: run the suite, or the part of it whose names contain one of the arguments.
 # shellcheck shell=bash
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Inside the lab: distro perftest as it is, and what each rail carried meanwhile.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The User-Mode Linux kernels: built once for each version, flavour, and set of fragments and patches.
 #
 # $CACHE/kernel/FLAVOUR-VERSION-HASH/ is an object directory; it counts only once it holds .complete.

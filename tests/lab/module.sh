@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # medge.ko, built against the lab's kernel in the cache, beside the tree and not in it.
 # shellcheck shell=bash
 

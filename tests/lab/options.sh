@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The options that describe a boot, shared by demo, exec and shell.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The Debian packages that the lab needs, installed when missing.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # For scripts that run in the lab: perftest's two ends, the server on node b and the client on node a.
 #
 #   . "$LAB_REPO/tests/lab/perftest.sh"

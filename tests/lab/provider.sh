@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The provider, built with CMake and installed into the cache, from where the guest mounts it.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Judging a boot by its kernel log.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Messages: what the lab is doing, how long it has taken, and the one sentence it ends with.
 # shellcheck shell=bash
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The lab's tests of itself: selftest.sh --list, selftest.sh CASE, or all cases without an argument.
 #
 # They use rxe, so that a fault of medge's is not taken for one of the lab's.
@@ -164,7 +165,7 @@ case_partial_build() {
 case_status() {
 	in_lab -- bash -c 'exit 42'
 	expect_status 42
-	in_lab -- true
+	in_lab -- bash -c 'echo "kernel log: ${LAB_OUT%/out}/kernel.log" >&2'
 	expect_status 0
 	no_guest_left
 }
@@ -335,7 +336,7 @@ case_reboot() {
 
 # Installed as by a package, for the guest alone.
 case_provider_in_place() {
-	lab exec --type medge -- bash -c 'ls /etc/libibverbs.d; ibv_devices'
+	lab exec --type medge -- bash -c 'ls -1 /etc/libibverbs.d; ibv_devices'
 	expect_status 0
 	expect out '^medge.driver$'
 	expect out 'medge_a'

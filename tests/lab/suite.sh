@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The list of all tests: one line each, in the order they run. Quick ones first.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The RDMA devices of one type, one on each node.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # What the guest sees of the host's files: all of it, read-only, and a few places to write.
 # shellcheck shell=bash
 

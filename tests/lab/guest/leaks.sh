@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # kmemleak on the debug kernel: what was allocated since the boot and is reachable no more.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The two nodes: network namespaces a and b, joined by rails that each side's bond0 has as slaves.
 # shellcheck shell=bash
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Running the script, and nothing of it left afterwards.
 # shellcheck shell=bash
 
