@@ -293,11 +293,13 @@ static void setup(struct neighbour *n, struct script *s)
 	params.region_len = 6000 + 256;
 	params.place_ppm = byte(s) % 3 * 500000;
 	params.place_ns = 50 * USEC;
+	params.gone_ppm = byte(s) % 4 ? 0 : 50000;
 	params.event_limit = 200000;
 	for (side = 0; side < 2; side++) {
 		params.cfg[side].seg_len = 200;
 		params.cfg[side].timeout_ns = 10 * MSEC;
 		params.cfg[side].retry_cnt = 2;
+		params.cfg[side].rnr_retry = byte(s) % 8;
 		params.cfg[side].ord = 4;
 		params.cfg[side].rnr_timer = 14;
 		params.op_base[side] = 0u - byte(s) % 8;

@@ -24,6 +24,11 @@ static void check_op(const struct medge_op *op, u32 wire_len)
 	CHECK(op->op_len <= MEDGE_MSG_MAX);
 }
 
+static bool op_is_atomic(u8 opcode)
+{
+	return opcode == MEDGE_OP_CMP_SWAP || opcode == MEDGE_OP_FETCH_ADD;
+}
+
 static void check_data(const u8 *buf, u32 len, const struct medge_frame *f)
 {
 	struct medge_op op = f->op;
@@ -56,9 +61,11 @@ static void check_cut(const u8 *buf, const struct medge_frame *run)
 		u32 at = i * run->seg_len;
 		u32 len = min_t(u32, run->seg_len, run->op.len - at);
 		struct medge_frame f;
-		u8 hdr[MEDGE_HDR_LEN];
+		u8 hdr[MEDGE_HDR_LEN + MEDGE_ATOMIC_LEN];
 
-		memcpy(hdr, buf, sizeof(hdr));
+		/* of an atomic, which is one frame, decode reads the operands */
+		memcpy(hdr, buf, op_is_atomic(run->op.opcode) ? sizeof(hdr) :
+						MEDGE_HDR_LEN);
 		medge_wire_cut(hdr, i, run->nframes);
 		CHECK_EQ(medge_wire_decode(hdr, sizeof(hdr), MEDGE_HDR_LEN + len,
 					   &f), MEDGE_DROP_NONE);

@@ -41,8 +41,12 @@ static u8 *destination(struct host *h, const struct medge_piece *piece)
 static void copy(struct hold *hold, u32 from, u32 to)
 {
 	const struct medge_op *op = &hold->piece.op;
-	u8 *dst = destination(hold->host, &hold->piece);
+	u8 *dst;
 
+	/* No bytes need no memory: verbs do not even look at the key. */
+	if (!op->op_len)
+		return;
+	dst = destination(hold->host, &hold->piece);
 	CHECK(op->data_off + op->len <= hold->packet->len,
 	      "a piece beyond its frame");
 	memcpy(dst + from, hold->packet->data + op->data_off + from, to - from);
@@ -51,7 +55,8 @@ static void copy(struct hold *hold, u32 from, u32 to)
 static u8 place_nak(struct host *h, const struct medge_op *op)
 {
 	if (h->pair->hostile)
-		return 0;
+		return rng_ppm(&h->pair->rng, h->pair->params.gone_ppm) ?
+		       MEDGE_NAK_ACCESS : MEDGE_NAK_NONE;
 	if (op->opcode == MEDGE_OP_RESPONSE)
 		return host_op(h, op->op_no)->sink_gone ? MEDGE_NAK_ACCESS : 0;
 	return host_op(h->peer, op->op_no)->place_nak;

@@ -44,16 +44,18 @@ static void put_response(struct host *h, const struct medge_tx *tx, u8 *out)
 /* Is the memory that the run is made of still there? */
 static bool memory_there(struct host *h, const struct medge_tx *tx)
 {
+	bool gone = rng_ppm(&h->pair->rng, h->pair->params.gone_ppm);
 	u32 i;
 
 	if (tx->response) {
-		if (!host_op(h->peer, tx->op.op_no)->response_gone)
+		if (!gone && (h->pair->hostile ||
+			      !host_op(h->peer, tx->op.op_no)->response_gone))
 			return true;
 		medge_conn_fail_response(h->conn, tx->op.op_no);
 		return false;
 	}
 	for (i = 0; i < tx->nops; i++) {
-		if (!host_op(h, tx->op.op_no + i)->memory_gone)
+		if (!gone && !host_op(h, tx->op.op_no + i)->memory_gone)
 			continue;
 		medge_conn_fail_op(h->conn, tx->op.op_no + i,
 				   MEDGE_LOCAL_PROTECTION);
@@ -133,8 +135,7 @@ bool host_transmit(struct host *h, u32 budget)
 
 		trace_tx(h, &tx);
 		check_tx(h, &tx);
-		if (tx.type == MEDGE_FRAME_DATA && !h->pair->hostile &&
-		    !memory_there(h, &tx))
+		if (tx.type == MEDGE_FRAME_DATA && !memory_there(h, &tx))
 			continue;
 		p = build(h, &tx);
 		if (tx.type == MEDGE_FRAME_ACK && say_verbose)

@@ -61,7 +61,7 @@ static void launch(struct net *n, u32 side, struct net_link *l,
 
 static bool lost(struct net *n, struct net_link *l)
 {
-	if (l->burst_left) {
+	if (l->burst_left && n->events->now < l->burst_until) {
 		l->burst_left--;
 		return true;
 	}
@@ -71,6 +71,7 @@ static bool lost(struct net *n, struct net_link *l)
 		return false;
 	if (l->cfg.burst)
 		l->burst_left = rng_below(n->rng, l->cfg.burst);
+	l->burst_until = n->events->now + 1000000;
 	return true;
 }
 

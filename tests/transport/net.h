@@ -32,7 +32,7 @@ struct net_link_cfg {
 	u64 delay_ns;
 	u64 jitter_ns;		/* added at random, order kept */
 	u32 loss_ppm;
-	u32 burst;		/* frames lost in a row, once one is */
+	u32 burst;		/* frames lost in a row, once one is, for 1 ms at most */
 	u32 corrupt_ppm;	/* a flipped bit; the FCS finds it */
 	u32 dup_ppm;
 	u32 reorder_ppm;
@@ -48,6 +48,7 @@ struct net_link {
 	u64 busy_until;
 	u64 last_arrival;
 	u32 burst_left;
+	u64 burst_until;
 	u64 frames;		/* that entered */
 	u64 bytes;
 	u64 dropped;

@@ -22,6 +22,7 @@
  * @place_ns: how long at most
  * @slop_ns: how late a timer may be
  * @budget: runs sent at a time at most, 0: any number
+ * @gone_ppm: hostile runs: how often memory turns out to be gone
  * @event_limit: a run with more events than this is livelocked
  */
 struct pair_params {
@@ -37,6 +38,7 @@ struct pair_params {
 	u64 place_ns;
 	u64 slop_ns;
 	u32 budget;
+	u32 gone_ppm;
 	u64 event_limit;
 };
 

@@ -46,8 +46,8 @@ static inline bool rng_ppm(struct rng *r, u32 ppm)
 /* Any power of two up to @hi about as often as the next. */
 static inline u64 rng_log(struct rng *r, u64 hi)
 {
-	int bits = fls64(hi);
-	u64 v = rng_next(r) >> (64 - 1 - rng_below(r, bits));
+	u32 bits = rng_below(r, fls64(hi)) + 1;
+	u64 v = rng_next(r) >> (64 - bits);
 
 	return v > hi ? rng_below(r, hi + 1) : v;
 }

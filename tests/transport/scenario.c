@@ -79,7 +79,8 @@ static void make_link(struct rng *r, struct net_link_cfg *l)
 static void make_network(struct scenario *s, struct pair_params *p)
 {
 	struct rng *r = &s->rng;
-	bool symmetric = rng_below(r, 2), calm = !rng_below(r, 5);
+	bool symmetric = rng_below(r, 2);
+	bool calm = !rng_below(r, 5);
 	u32 i, turn, tx;
 
 	p->nrails = rng_below(r, 3) ? rng_range(r, 1, 4) : rng_range(r, 5, 8);
@@ -122,22 +123,21 @@ static void make_config(struct scenario *s, struct pair_params *p)
 	for (side = 0; side < 2; side++) {
 		struct medge_conn_config *c = &p->cfg[side];
 
-		*c = (struct medge_conn_config){
-			.psn = wrap ? 0u - rng_below(r, 100) : rng_next(r),
-			.dest_qpn = rng_below(r, 1 << 24),
-			.seg_len = seg_len,
-			.run_max = rng_below(r, 4) ? MEDGE_RUN_MAX :
-				   rng_range(r, 1, MEDGE_RUN_MAX),
-			.ord = rng_below(r, 2) ? 16 : rng_range(r, 1, 128),
-			.ird = 128,
-			.retry_cnt = rng_below(r, 8),
-			.rnr_retry = 7,
-			.rnr_timer = rng_range(r, 1, 12),
-			.ack_frames = rng_below(r, 2) ? MEDGE_ACK_FRAMES :
-				      rng_range(r, 1, 128),
-			.ack_delay_ns = rng_below(r, 2) ? MEDGE_ACK_DELAY_NS :
-					rng_range(r, 1000, 10 * MSEC),
-		};
+		/* no initializer: compilers call rng in the order they like */
+		c->psn = wrap ? 0u - rng_below(r, 100) : rng_next(r);
+		c->dest_qpn = rng_below(r, 1 << 24);
+		c->seg_len = seg_len;
+		c->run_max = rng_below(r, 4) ? MEDGE_RUN_MAX :
+			     rng_range(r, 1, MEDGE_RUN_MAX);
+		c->ord = rng_below(r, 2) ? 16 : rng_range(r, 1, 128);
+		c->ird = 128;
+		c->retry_cnt = rng_below(r, 8);
+		c->rnr_retry = 7;
+		c->rnr_timer = rng_range(r, 1, 12);
+		c->ack_frames = rng_below(r, 2) ? MEDGE_ACK_FRAMES :
+				rng_range(r, 1, 128);
+		c->ack_delay_ns = rng_below(r, 2) ? MEDGE_ACK_DELAY_NS :
+				  rng_range(r, 1000, 10 * MSEC);
 		p->op_base[side] = wrap ? 0u - rng_below(r, 60) :
 				   rng_below(r, 2) ? rng_next(r) : 0;
 		p->recv_base[side] = wrap ? 0u - rng_below(r, 20) : 0;
@@ -312,7 +312,8 @@ static void schedule_recv(struct scenario *s, u32 side, u32 index,
 	struct recv_event *e = malloc(sizeof(*e));
 	struct rng *r = &s->rng;
 
-	*e = (struct recv_event){ s, !side, rng_below(r, 32), rng_below(r, 2) };
+	*e = (struct recv_event){ s, !side, 0, rng_below(r, 2) };
+	e->len = rng_below(r, 32);
 	if (op_is_send(req->opcode))
 		e->len += req->len;
 	if (s->kind == KIND_BAD_LENGTH && side == s->bad_side &&
@@ -587,7 +588,7 @@ static void scenario_init(struct scenario *s, u64 seed)
 void scenario_run(u64 seed, struct scenario_result *result)
 {
 	struct scenario *s = malloc(sizeof(*s));
-	u32 side;
+	u32 side, i;
 
 	scenario_init(s, seed);
 	run(s);
@@ -595,10 +596,14 @@ void scenario_run(u64 seed, struct scenario_result *result)
 		.kind = kind_names[s->kind],
 		.steps = s->pair.steps,
 		.virtual_ns = pair_now(&s->pair),
+		.nrails = s->pair.params.nrails,
 	};
 	for (side = 0; side < 2; side++) {
 		result->ops += s->pair.host[side].nops;
 		result->frames += s->pair.host[side].count.frames_sent;
+		result->needed += s->pair.host[side].count.frames_new;
+		for (i = 0; i < s->pair.params.nrails; i++)
+			result->lost += s->pair.net.links[side][i].dropped;
 		result->retransmits +=
 			medge_conn_stats(s->pair.host[side].conn)->retransmits;
 	}

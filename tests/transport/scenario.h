@@ -9,6 +9,9 @@ struct scenario_result {
 	u32 ops;
 	u64 frames;
 	u64 retransmits;
+	u64 needed;		/* data frames */
+	u64 lost;
+	u32 nrails;
 	u64 virtual_ns;
 	u64 steps;
 	const char *kind;

@@ -234,6 +234,29 @@ static void read__backward_fence_behind_waits_for_its_answer(void)
 	      o.placed_at[1], o.performed_at[0]);
 }
 
+/*
+ * A fence that waits for an answer waits at the sender: held at the receiver
+ * such ops could fill the windows of both directions, and no answer would come.
+ */
+static void read__forward_fence_holds_those_behind_at_the_sender(void)
+{
+	struct medge_request req = req_read(REGION_RELAXED, 0, 100);
+	u32 i;
+
+	start(16);
+	req.flags |= MEDGE_OP_FENCE_FORWARD;
+	post(req);
+	write(REGION_RELAXED, 0);
+	post(req);
+	write(REGION_RELAXED, 0);
+	write(REGION_RELAXED, 0);
+	finish();
+	CHECK(o.first_tx[1] > 40 * USEC, "sent at %llu", o.first_tx[1]);
+	for (i = 3; i < 5; i++)
+		CHECK(o.first_tx[i] > 80 * USEC, "op %u sent at %llu", i,
+		      o.first_tx[i]);
+}
+
 static void submit_fence__waits_for_answers_at_the_sender(void)
 {
 	struct medge_request req;
@@ -307,6 +330,7 @@ int main(int argc, char **argv)
 	RUN(send__is_delivered_after_all_before);
 	RUN(read__sees_writes_before);
 	RUN(read__backward_fence_behind_waits_for_its_answer);
+	RUN(read__forward_fence_holds_those_behind_at_the_sender);
 	RUN(submit_fence__waits_for_answers_at_the_sender);
 	RUN(submit_fence__does_not_wait_for_writes);
 	RUN(atomics__once_in_op_order_though_lost);

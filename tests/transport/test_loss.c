@@ -210,6 +210,38 @@ static void two_percent_loss__little_is_sent_in_vain(void)
 	pair_free(&p);
 }
 
+/* As tc netem does to a rail, and more of it than a rail would. */
+static void lost_doubled_reordered__little_is_sent_in_vain(void)
+{
+	struct pair_params params;
+	struct losses l = { };
+	struct watch w;
+	struct pair p;
+	u64 lost = 0;
+	u32 side, i;
+
+	pair_params_default(&params, 2);
+	for (side = 0; side < 2; side++)
+		for (i = 0; i < 2; i++) {
+			struct net_link_cfg *link = &params.link[side][i];
+
+			params.cfg[side].seg_len = 8936;
+			link->delay_ns = 50 * USEC;
+			link->loss_ppm = 20000;
+			link->dup_ppm = 10000;
+			link->reorder_ppm = 250000;
+			link->reorder_ns = 50 * USEC;
+		}
+	start(&p, &w, &l, &params);
+	stream(&p, 0, 100);
+	pair_finish(&p, SEC);
+	for (i = 0; i < 2; i++)
+		lost += p.net.links[0][i].dropped;
+	CHECK(stats(&p, 0)->retransmits <= 5 * lost / 2 + 20,
+	      "%llu lost, %llu sent again", lost, stats(&p, 0)->retransmits);
+	pair_free(&p);
+}
+
 static void carrier_lost__frames_move_at_once(void)
 {
 	struct pair_params params;
@@ -500,6 +532,7 @@ int main(int argc, char **argv)
 	RUN(lost_only_frame__is_probed_before_the_timeout);
 	RUN(lost_ack__costs_one_probe);
 	RUN(two_percent_loss__little_is_sent_in_vain);
+	RUN(lost_doubled_reordered__little_is_sent_in_vain);
 	RUN(carrier_lost__frames_move_at_once);
 	RUN(carrier_back__rail_is_used_again);
 	RUN(all_carriers_lost__goes_on_when_one_is_back);

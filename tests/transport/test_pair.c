@@ -52,6 +52,7 @@ static int run_share(struct share *share, u64 base, u32 count, u32 jobs)
 
 		share->next += jobs;
 		run_one(seed, &r);
+		if (getenv("DUMP")) setvbuf(stdout, NULL, _IOLBF, 0), printf("R %llu %s rails %u needed %llu lost %llu again %llu ms %llu steps %llu\n", seed, r.kind, r.nrails, r.needed, r.lost, r.retransmits, r.virtual_ns/1000000, r.steps);
 		share->ops += r.ops;
 		share->frames += r.frames;
 		share->retransmits += r.retransmits;
