@@ -10,7 +10,7 @@ if [ -z "${DEV_A:-}" ]; then
 fi
 
 # shellcheck disable=SC2153 # the lab sets them
-DEV_B=$DEV_B
+: "$DEV_B" "$GID_A" "$GID_B" "$IP_A" "$IP_B" "$TYPE" "$RAILS" "$MTU"
 HERE=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 WORK=$(mktemp -d /dev/shm/verbs.XXXXXX)
 FAILED=0 PORT=20000
@@ -104,10 +104,15 @@ next_port() {
 	PORT=$((PORT + 1))
 }
 
+# siw is listened to through its connection manager.
 wait_listening() {
 	local node=$1 port=$2 pid=$3 tries
 	for ((tries = 0; tries < 200; tries++)); do
-		[ -n "$(on "$node" ss -Hltn "sport = :$port")" ] && return
+		if [ "$TYPE" = siw ]; then
+			on "$node" rdma resource show cm_id | grep -q 'state LISTEN' && return
+		else
+			[ -n "$(on "$node" ss -Hltn "sport = :$port")" ] && return
+		fi
 		kill -0 "$pid" 2>/dev/null || return
 		sleep 0.05
 	done

@@ -132,12 +132,17 @@ void side_close(struct side *side)
 		die("%s: ibv_close_device failed", side->name);
 }
 
+/*
+ * All of it at once: in User-Mode Linux each stretch of adjacent pages is a
+ * mapping of the host's, whose number is limited, and pages that come one by
+ * one are seldom adjacent.
+ */
 void *alloc_pages(size_t len)
 {
 	void *p;
 
 	p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (p == MAP_FAILED)
 		die("no memory for %zu bytes", len);
 	return p;

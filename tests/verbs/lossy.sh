@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The same core over rails that lose, duplicate and reorder frames: everything
+# finishes, and every byte is right.
+#
+#   lossy.sh [NETEM...]    in tc's words; SEED=N repeats a run
+#
+# lab: --rails 2 --mtu 9000 --timeout 900
+# lab: --rails 2 --mtu 1500 --timeout 900
+# lab: --rails 2 --mtu 9000 --kernel debug --timeout 1500 -- loss 2% duplicate 1% reorder 25% delay 300us
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+LIMIT=${LIMIT:-200}
+if [ $# = 0 ]; then
+	set -- loss 2% duplicate 1% reorder 25% delay 200us
+fi
+
+impair() {
+	local node rail
+	for node in a b; do
+		for ((rail = 0; rail < RAILS; rail++)); do
+			tc -n "$node" qdisc replace dev "rail$rail" root netem limit 100000 "$@" || exit
+		done
+	done
+}
+
+bench() {
+	local label=$1 began=$EPOCHREALTIME
+	shift
+	if "$@"; then
+		printf '%-46s ok   %6.1f s  %s\n' "$label" "$(since "$began")" "$(perftest_rows | tail -n 1 | tr -s ' ')"
+	else
+		printf '%-46s FAIL %6.1f s\n' "$label" "$(since "$began")"
+		failed "$label: $BOTH_STATUS"
+		tail -n 8 "$WORK/client" "$WORK/server"
+	fi
+}
+
+choose_seed
+pattern=$(program verbs_pattern) && order=$(program verbs_order) && errors=$(program verbs_errors) || exit
+impair "$@"
+echo "each rail: $*"
+run verbs_pattern "$LIMIT" "$pattern" --seed "$SEED" --rounds 100
+run "verbs_pattern --qps 8 --memory relaxed" "$LIMIT" "$pattern" --seed "$((SEED + 1))" --rounds 20 --qps 8 --memory relaxed
+run "verbs_pattern --max 16 MiB --memory strict" "$LIMIT" "$pattern" --seed "$((SEED + 2))" --rounds 5 --max 16777216 --memory strict
+run "verbs_order" "$LIMIT" "$order" --seed "$SEED" --ms 400
+run "verbs_errors" 400 "$errors"
+for tool in ib_write_bw ib_read_bw ib_send_bw; do
+	bench "$tool -a" perftest "$LIMIT" "$tool" -a -n 100
+	bench "$tool -s 65536 -b -q 8" perftest "$LIMIT" "$tool" -s 65536 -b -q 8 -n 200
+done
+bench "ib_write_lat -a" perftest "$LIMIT" ib_write_lat -a -n 20
+bench ib_read_lat perftest "$LIMIT" ib_read_lat -n 300
+bench ib_send_lat perftest "$LIMIT" ib_send_lat -n 300
+bench "ibv_rc_pingpong -s 4097 -e" pingpong "$LIMIT" -c -e -s 4097 -n 200
+verdict

@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The least speed medge may have, beside its peers in the same boot: ib_write_bw
+# of 64 KiB and 1 MiB at least 4 times siw's and 10 times rxe's, ib_write_lat no
+# worse than siw's. All three have a device on the same ports; the runs take
+# turns, and the medians count.
+#
+#   speed_floor.sh [RUNS]    default 5
+#
+# lab: --rails 1 --mtu 9000
+# lab: --rails 2 --mtu 9000
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+RUNS=${1:-5}
+[[ $RUNS =~ ^[0-9]+$ ]] || {
+	echo "usage: speed_floor.sh [RUNS]" >&2
+	exit 2
+}
+if [ "$TYPE" != medge ]; then
+	echo "the comparison is made in a boot of --type medge"
+	exit 77
+fi
+
+RESULTS=${LAB_OUT:-$WORK}/speed_floor
+: >"$RESULTS"
+
+add_peers() {
+	local type
+	for type in rxe siw; do
+		on a rdma link add "${type}_a" type "$type" netdev "$NETDEV_A" &&
+			on b rdma link add "${type}_b" type "$type" netdev "$NETDEV_B" || return
+	done
+	gid_index rxe_a "$IP_A" >/dev/null && gid_index rxe_b "$IP_B" >/dev/null
+}
+
+remove_peers() {
+	local dev
+	for dev in rxe_a rxe_b siw_a siw_b; do
+		rdma link delete "$dev" 2>/dev/null
+	done
+}
+
+# As the lab does for its script.
+use() {
+	TYPE=$1 DEV_A=$1_a DEV_B=$1_b GID_A=0 GID_B=0
+	[ "$TYPE" = siw ] && return
+	GID_A=$(gid_index "$DEV_A" "$IP_A") && GID_B=$(gid_index "$DEV_B" "$IP_B")
+}
+
+# Iterations that take each of them some tenths of a second.
+iterations() {
+	case $TYPE:$1 in
+	medge:65536) echo 16000 ;;
+	medge:1048576) echo 1500 ;;
+	siw:65536) echo 3000 ;;
+	siw:1048576) echo 300 ;;
+	rxe:65536) echo 1000 ;;
+	*) echo 300 ;;
+	esac
+}
+
+# measure NAME TOOL SIZE COLUMN ITERATIONS
+measure() {
+	local value
+	if ! perftest 60 "$2" -s "$3" -n "$5"; then
+		failed "$TYPE $2 -s $3: $BOTH_STATUS"
+		tail -n 5 "$WORK/client" "$WORK/server"
+		return
+	fi
+	value=$(perftest_rows | awk -v column="$4" '{ print $column }')
+	echo "$TYPE $1 $value" >>"$RESULTS"
+}
+
+median() {
+	awk -v type="$1" -v name="$2" '$1 == type && $2 == name { print $3 }' "$RESULTS" |
+		sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : 0 }'
+}
+
+# at_least NAME PEER FACTOR
+at_least() {
+	local ours theirs
+	ours=$(median medge "$1") theirs=$(median "$2" "$1")
+	judge "$1: $ours MB/s is %.1f times $2's $theirs, floor $3" \
+		"$(awk -v o="$ours" -v t="$theirs" 'BEGIN { print t > 0 ? o / t : 0 }')" "$3"
+}
+
+judge() {
+	local text
+	# shellcheck disable=SC2059 # the format is ours
+	text=$(printf "$1" "$2")
+	if awk -v is="$2" -v floor="$3" 'BEGIN { exit !(is >= floor) }'; then
+		echo "ok   $text"
+	else
+		failed "$text"
+	fi
+}
+
+remove_peers
+add_peers || {
+	echo "rxe and siw cannot be set up beside medge"
+	remove_peers
+	exit 1
+}
+for ((i = 0; i < RUNS; i++)); do
+	for type in medge rxe siw; do
+		use "$type"
+		for size in 65536 1048576; do
+			measure "write_bw_$size" ib_write_bw "$size" 4 "$(iterations "$size")"
+		done
+		measure write_lat ib_write_lat 4 5 3000
+	done
+done
+use medge
+remove_peers
+
+for size in 65536 1048576; do
+	at_least "write_bw_$size" siw 4
+	at_least "write_bw_$size" rxe 10
+done
+ours=$(median medge write_lat) theirs=$(median siw write_lat)
+judge "write_lat: siw's $theirs us is %.2f times medge's $ours, floor 1 (rxe: $(median rxe write_lat))" \
+	"$(awk -v o="$ours" -v t="$theirs" 'BEGIN { print o > 0 ? t / o : 0 }')" 1
+verdict

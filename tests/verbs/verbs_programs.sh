@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The programs of this directory: every byte, every order, every error.
+#
+#   verbs_programs.sh [pattern|order|errors]...    default: all; SEED=N repeats a run
+#
+# lab: --rails 2 --mtu 9000
+# lab: --rails 1 --mtu 1500
+# lab: --rails 4 --mtu 4000
+# lab: --rails 2 --mtu 9000 --kernel debug
+# lab: --type rxe
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# rxe can wait for ever at a fence after a retransmission, and takes its time.
+fences=() rounds=200
+[ "$TYPE" != rxe ] || fences=(--no-fences) rounds=50
+
+pattern() {
+	local p
+	p=$(program verbs_pattern) || exit
+	run "verbs_pattern" 120 "$p" --seed "$((SEED + 1))" --rounds "$rounds" "${fences[@]}"
+	run "verbs_pattern --qps 16" 120 "$p" --seed "$((SEED + 2))" --rounds "$((rounds / 4))" --qps 16 "${fences[@]}"
+	run "verbs_pattern --max 200" 120 "$p" --seed "$((SEED + 3))" --rounds "$((rounds * 4))" --max 200 "${fences[@]}"
+	run "verbs_pattern --max 64 MiB" 120 "$p" --seed "$((SEED + 4))" --rounds 5 --qps 1 --max 67108864 "${fences[@]}"
+	run "verbs_pattern --memory strict" 120 "$p" --seed "$((SEED + 5))" --rounds "$rounds" --memory strict "${fences[@]}"
+	run "verbs_pattern --memory relaxed" 120 "$p" --seed "$((SEED + 6))" --rounds "$rounds" --memory relaxed "${fences[@]}"
+}
+
+order() {
+	local p
+	p=$(program verbs_order) || exit
+	run verbs_order 120 "$p" --seed "$SEED" --ms 500
+}
+
+errors() {
+	local p
+	p=$(program verbs_errors) || exit
+	run verbs_errors 400 "$p"
+}
+
+choose_seed
+[ $# != 0 ] || set -- pattern order errors
+for part; do
+	case $part in
+	pattern) pattern ;;
+	order) order ;;
+	errors) errors ;;
+	*)
+		echo "usage: verbs_programs.sh [pattern|order|errors]..." >&2
+		exit 2
+		;;
+	esac
+done
+verdict
