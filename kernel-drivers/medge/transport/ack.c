@@ -78,9 +78,14 @@ void medge_ack_sent(struct medge_conn *c, bool explicit_ack)
 	}
 	if (explicit_ack) {
 		c->nack_now = false;
+		c->ack_now = false;
+		/* A poke goes out on each rail: one of them may live. */
+		if (c->poke_rails && --c->poke_rails) {
+			c->ack_doubt = true;
+			return;
+		}
 		c->poke_now = false;
 		c->rnr_poke = false;
-		c->ack_now = false;
 	} else if (!c->refused && !c->rcv_rnr) {
 		/* a refusal fits in an explicit ack only */
 		c->ack_now = false;
@@ -280,6 +285,8 @@ enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 		c->backoff = 0;
 		c->probed = false;
 		medge_loss_news(c, now);
+	} else if (ack) {
+		medge_loss_answered(c, now);
 	}
 	medge_sendq_complete(c);
 	if (c->recheck)

@@ -102,6 +102,7 @@ static void poke_rnr(struct medge_conn *c, u64 now)
 		c->backoff++;
 	c->rnr_poked = true;
 	c->rnr_poke = true;
+	c->poke_rails = medge_sched_rails(c);
 	c->ack_doubt = true;
 	c->rnr_at = now + medge_loss_rto(c);
 }

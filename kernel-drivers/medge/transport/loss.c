@@ -72,7 +72,7 @@ void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
 	 * first one is what arrived, and says nothing of this rail.
 	 */
 	if (s->flags & MEDGE_SENT_AGAIN &&
-	    (!r->srtt || now - s->time < r->srtt / 2))
+	    (!r->srtt || now - s->time < r->srtt - r->srtt / 4))
 		return;
 	if (!r->any_acked || medge_seq_before(r->acked_seq, s->rail_seq))
 		r->acked_seq = s->rail_seq;
@@ -110,42 +110,77 @@ static u64 silent(const struct medge_conn *c)
 	return 2 * conn_srtt(c) + MEDGE_MSEC + c->patience;
 }
 
+/* When a frame that had to arrive by itself is overdue. */
+static u64 overdue(const struct medge_conn *c, const struct medge_sent *s,
+		   u64 wait)
+{
+	/* A rail that has not been measured may be a slow one. */
+	return s->time + (c->rails[s->rail].srtt ? wait :
+			  max_t(u64, wait, MEDGE_RTT_LONG));
+}
+
 /* When @s is to be given up if it is not acknowledged; MEDGE_NEVER: not yet known. */
-static u64 due(struct medge_conn *c, const struct medge_sent *s, u64 wait)
+static u64 due(const struct medge_conn *c, const struct medge_sent *s, u64 wait)
 {
 	const struct medge_conn_rail *r = &c->rails[s->rail];
 
 	if (r->any_acked && medge_seq_before(s->rail_seq, r->acked_seq))
 		return s->time + r->srtt + max(r->srtt / 4, r->reorder);
 	if (c->acked_time > s->time)
-		return s->time + (r->srtt ? wait : max_t(u64, wait, MEDGE_RTT_LONG));
+		return overdue(c, s, wait);
 	return MEDGE_NEVER;
+}
+
+/* Give up frame @psn; a rail is struck once a time, see @struck. */
+static void lose(struct medge_conn *c, u64 now, u32 psn, u64 *struck)
+{
+	u32 rail = medge_sent(c, psn)->rail;
+
+	medge_loss_mark(c, psn);
+	if (!(*struck & 1ULL << rail))
+		strike(c, now, &c->rails[rail]);
+	*struck |= 1ULL << rail;
+}
+
+static bool undecided(const struct medge_sent *s)
+{
+	return !(s->flags & (MEDGE_SENT_ACKED | MEDGE_SENT_LOST));
 }
 
 void medge_loss_detect(struct medge_conn *c, u64 now)
 {
-	u64 wait = silent(c);
+	u64 wait = silent(c), struck = 0;
 	u32 psn;
-	u64 struck = 0;
 
 	c->loss_at = MEDGE_NEVER;
 	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
 		struct medge_sent *s = medge_sent(c, psn);
 		u64 at;
 
-		if (s->flags & (MEDGE_SENT_ACKED | MEDGE_SENT_LOST))
+		if (!undecided(s))
 			continue;
 		at = due(c, s, wait);
 		if (at > now) {
 			c->loss_at = min(c->loss_at, at);
 			continue;
 		}
-		medge_loss_mark(c, psn);
+		lose(c, now, psn, &struck);
 		c->stats.lost_rail++;
-		if (!(struck & 1ULL << s->rail)) {
-			struck |= 1ULL << s->rail;
-			strike(c, now, &c->rails[s->rail]);
-		}
+	}
+}
+
+void medge_loss_answered(struct medge_conn *c, u64 now)
+{
+	u64 wait = silent(c), struck = 0;
+	u32 psn;
+
+	for (psn = c->snd_una; c->nunacked && psn != c->snd_nxt; psn++) {
+		struct medge_sent *s = medge_sent(c, psn);
+
+		if (!undecided(s) || now < overdue(c, s, wait))
+			continue;
+		lose(c, now, psn, &struck);
+		c->stats.lost_rail++;
 	}
 }
 
@@ -187,8 +222,7 @@ void medge_loss_rail_down(struct medge_conn *c, u32 rail)
 	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
 		struct medge_sent *s = medge_sent(c, psn);
 
-		if (s->rail != rail ||
-		    s->flags & (MEDGE_SENT_ACKED | MEDGE_SENT_LOST))
+		if (s->rail != rail || !undecided(s))
 			continue;
 		medge_loss_mark(c, psn);
 		c->stats.lost_down++;
@@ -219,7 +253,7 @@ void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups)
 
 		if (r->srtt)
 			r->reorder = min(max(2 * r->reorder, r->srtt / 4),
-					 2 * r->srtt);
+					 2 * r->srtt + MEDGE_MSEC);
 	}
 }
 
@@ -301,18 +335,13 @@ static void expire(struct medge_conn *c, u64 now)
 	c->last_tx = now;
 	/* If all is acknowledged or there is no rail: ask how the peer is. */
 	c->poke_now = true;
+	c->poke_rails = medge_sched_rails(c);
 	c->ack_doubt = true;
 	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
-		struct medge_sent *s = medge_sent(c, psn);
-
-		if (s->flags & (MEDGE_SENT_ACKED | MEDGE_SENT_LOST))
+		if (!undecided(medge_sent(c, psn)))
 			continue;
-		medge_loss_mark(c, psn);
+		lose(c, now, psn, &struck);
 		c->stats.lost_rto++;
-		if (!(struck & 1ULL << s->rail)) {
-			struck |= 1ULL << s->rail;
-			strike(c, now, &c->rails[s->rail]);
-		}
 	}
 }
 

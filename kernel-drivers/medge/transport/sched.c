@@ -5,14 +5,13 @@
 /* Bytes a rail is charged with are scaled, so that fast rails count, too. */
 enum { CHARGE_SHIFT = 10 };
 
-bool medge_sched_usable(const struct medge_conn *c)
+u32 medge_sched_rails(const struct medge_conn *c)
 {
-	u32 i;
+	u32 i, n = 0;
 
 	for (i = 0; i < c->nrails; i++)
-		if (c->rails[i].weight)
-			return true;
-	return false;
+		n += !!c->rails[i].weight;
+	return n;
 }
 
 static bool suspect(const struct medge_conn_rail *r)

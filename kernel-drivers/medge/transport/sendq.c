@@ -33,12 +33,12 @@ u32 medge_conn_oldest_op(const struct medge_conn *c)
 	return c->op_oldest;
 }
 
-/* How far back the last forward fence is, if the peer may not have passed it. */
-static u16 fence_dist(const struct medge_conn *c, u32 op_no)
+/* How far back @fence is, if it is not passed yet. */
+static u16 fence_dist(const struct medge_conn *c, bool any, u32 fence, u32 op_no)
 {
-	if (!c->any_fence || medge_seq_before(c->fence_op, c->op_oldest))
+	if (!any || medge_seq_before(fence, c->op_oldest))
 		return 0;
-	return op_no - c->fence_op;
+	return op_no - fence;
 }
 
 u32 medge_conn_submit(struct medge_conn *c, const struct medge_request *req)
@@ -50,7 +50,8 @@ u32 medge_conn_submit(struct medge_conn *c, const struct medge_request *req)
 		c->fresh = true;
 	memset(sop, 0, sizeof(*sop));
 	sop->req = *req;
-	sop->fence_dist = fence_dist(c, op_no);
+	sop->fence_dist = fence_dist(c, c->any_fence, c->fence_op, op_no);
+	sop->read_dist = fence_dist(c, c->any_fence_read, c->fence_read, op_no);
 	if (medge_opcode_consumes(req->opcode))
 		sop->recv_index = c->recv_index_next++;
 	if (req->flags & MEDGE_OP_FENCE_FORWARD) {
@@ -244,11 +245,12 @@ static bool awaits_answer(struct medge_conn *c, u32 op_no)
 
 	if (!c->reads_out)
 		return false;
-	return sop->req.submit & MEDGE_SUBMIT_FENCE ||
-	       sop->req.flags & MEDGE_OP_FENCE_BACKWARD ||
-	       (c->any_fence_read && medge_seq_before(c->fence_read, op_no) &&
-		!medge_seq_before(c->fence_read, c->op_oldest) &&
-		!medge_sop(c, c->fence_read)->answered);
+	if (sop->req.submit & MEDGE_SUBMIT_FENCE ||
+	    sop->req.flags & MEDGE_OP_FENCE_BACKWARD)
+		return true;
+	return sop->read_dist &&
+	       !medge_seq_before(op_no - sop->read_dist, c->op_oldest) &&
+	       !medge_sop(c, op_no - sop->read_dist)->answered;
 }
 
 /* May the request at op_send send its next frame? */

@@ -67,6 +67,7 @@ struct medge_sent {
  * struct medge_send_op - a request of ours, slot op_no % MEDGE_OP_WINDOW
  * @next_index: first frame not yet sent
  * @fence_dist: distance to the last op before it with a forward fence, or 0
+ * @read_dist: so, but to a READ or atomic with one
  * @recv_index: of the receive it will consume, if it does
  * @placed: bytes of the response placed
  * @status: not MEDGE_OK: it fails
@@ -77,6 +78,7 @@ struct medge_send_op {
 	u32 recv_index;
 	u32 placed;
 	u16 fence_dist;
+	u16 read_dist;
 	u8 status;
 	bool answered;
 };
@@ -229,6 +231,7 @@ struct medge_conn {
 	bool ack_now;
 	bool nack_now;
 	bool poke_now;			/* ask the peer for its state */
+	u8 poke_rails;			/* on so many rails more */
 	u16 ack_pending;		/* frames received since the last ack sent */
 	u64 ack_at;			/* deadline of a delayed ack */
 	u8 ack_rail;			/* where frames come from */
@@ -380,6 +383,8 @@ void medge_loss_forget(struct medge_conn *c, struct medge_sent *s);
 u64 medge_loss_rto(const struct medge_conn *c);
 /* Something was acknowledged: does that say that something else was lost? */
 void medge_loss_news(struct medge_conn *c, u64 now);
+/* The peer said what it has, and it was nothing new: what ought to be there is lost. */
+void medge_loss_answered(struct medge_conn *c, u64 now);
 /* Judge the frames in flight; sets loss_at. */
 void medge_loss_detect(struct medge_conn *c, u64 now);
 void medge_loss_rail_down(struct medge_conn *c, u32 rail);
@@ -395,10 +400,11 @@ void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups);
 bool medge_sched_pick(struct medge_conn *c, u64 now, u32 avoid, u32 *rail,
 		      bool *trial);
 void medge_sched_charge(struct medge_conn *c, u32 rail, u32 bytes);
+/* Rails that are up. */
+u32 medge_sched_rails(const struct medge_conn *c);
 /* The next rail that is up after @rail, or @rail itself. */
 u32 medge_sched_next(const struct medge_conn *c, u32 rail);
 /* A rail came up: it does not catch up on what it missed. */
 void medge_sched_up(struct medge_conn *c, u32 rail);
-bool medge_sched_usable(const struct medge_conn *c);
 
 #endif /* MEDGE_TRANSPORT_STATE_H */
