@@ -55,6 +55,7 @@ void medge_loss_acked(struct medge_conn *c, struct medge_sent *s, u64 now)
 	if (s->rail_seq != r->expect_seq)
 		c->gap = true;
 	r->expect_seq = s->rail_seq + 1;
+	/* Which of the copies arrived, and on which rail, is not known. */
 	if (s->flags & MEDGE_SENT_AGAIN)
 		return;
 	r->newest = max(r->newest, s->time);
@@ -78,10 +79,6 @@ void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
 		r->acked_seq = s->rail_seq;
 	r->any_acked = true;
 	c->acked_time = max(c->acked_time, s->time);
-	if (s->flags & MEDGE_SENT_AGAIN) {
-		r->strikes = 0;
-		r->trials = 0;
-	}
 }
 
 void medge_loss_mark(struct medge_conn *c, u32 psn)
