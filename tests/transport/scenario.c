@@ -528,6 +528,27 @@ static void check_dead(struct scenario *s)
 /* Far above what any lossy run needs; a lost wakeup or livelock passes it. */
 static const u64 good_limit = 60 * SEC;
 
+/*
+ * What was sent again answers what was lost. The factors are wide, for rails
+ * that reorder by many round trips; a storm without end passes them.
+ */
+static void check_effort(const struct scenario *s)
+{
+	u64 lost = 0, again = 0, needed = 0;
+	u32 side, i;
+
+	for (side = 0; side < 2; side++) {
+		const struct host *h = &s->pair.host[side];
+
+		needed += h->count.frames_new;
+		again += medge_conn_stats(h->conn)->retransmits;
+		for (i = 0; i < s->pair.params.nrails; i++)
+			lost += s->pair.net.links[side][i].dropped;
+	}
+	CHECK(again <= 3 * lost + 20 * needed + 100,
+	      "%llu frames needed, %llu lost, %llu sent again", needed, lost, again);
+}
+
 static void run(struct scenario *s)
 {
 	struct pair *p = &s->pair;
@@ -535,6 +556,7 @@ static void run(struct scenario *s)
 	switch (s->kind) {
 	case KIND_GOOD:
 		pair_finish(p, good_limit);
+		check_effort(s);
 		break;
 	case KIND_ALL_DEAD:
 		pair_run(p, good_limit);

@@ -2,7 +2,7 @@
 /*
  * The main test: thousands of random scenarios, each made from one seed.
  *
- *   test_pair [--count N] [--base SEED] [--jobs N] [--most FAILURES]
+ *   test_pair [--count N] [--base SEED] [--jobs N] [--most FAILURES] [--list]
  *   test_pair --seed SEED [-v]		one scenario again, with a trace
  *
  * MEDGE_SEED in the environment, a number or "random", is the base seed, too.
@@ -20,6 +20,9 @@
 
 enum { MAX_JOBS = 256 };
 
+static const char *program;
+static bool list;
+
 static u64 parse_seed(const char *s)
 {
 	struct timespec t;
@@ -32,8 +35,8 @@ static u64 parse_seed(const char *s)
 
 static void run_one(u64 seed, struct scenario_result *r)
 {
-	say_context("seed %llu, again with a trace: ./test_pair --seed %llu -v\n",
-		    seed, seed);
+	say_context("seed %llu, again with a trace: %s --seed %llu -v\n", seed,
+		    program, seed);
 	scenario_run(seed, r);
 }
 
@@ -42,6 +45,13 @@ struct share {
 	u32 next;		/* scenario, counted from the base seed */
 	u64 ops, frames, retransmits, virtual_ns;
 };
+
+static void print_scenario(u64 seed, const struct scenario_result *r)
+{
+	printf("seed %llu %s: %u rails, %u ops, %llu frames needed, %llu lost, %llu again, %llu ms, %llu steps\n",
+	       seed, r->kind, r->nrails, r->ops, r->needed, r->lost,
+	       r->retransmits, r->virtual_ns / 1000000, r->steps);
+}
 
 static int run_share(struct share *share, u64 base, u32 count, u32 jobs)
 {
@@ -52,7 +62,8 @@ static int run_share(struct share *share, u64 base, u32 count, u32 jobs)
 
 		share->next += jobs;
 		run_one(seed, &r);
-		if (getenv("DUMP")) setvbuf(stdout, NULL, _IOLBF, 0), printf("R %llu %s rails %u needed %llu lost %llu again %llu ms %llu steps %llu\n", seed, r.kind, r.nrails, r.needed, r.lost, r.retransmits, r.virtual_ns/1000000, r.steps);
+		if (list)
+			print_scenario(seed, &r);
 		share->ops += r.ops;
 		share->frames += r.frames;
 		share->retransmits += r.retransmits;
@@ -131,6 +142,7 @@ int main(int argc, char **argv)
 		{ "count", required_argument, NULL, 'n' },
 		{ "base", required_argument, NULL, 'b' },
 		{ "jobs", required_argument, NULL, 'j' },
+		{ "list", no_argument, NULL, 'l' },
 		{ "most", required_argument, NULL, 'm' },
 		{ "seed", required_argument, NULL, 's' },
 		{ }
@@ -143,22 +155,25 @@ int main(int argc, char **argv)
 	bool single = false;
 	int opt;
 
+	program = argv[0];
 	while ((opt = getopt_long(argc, argv, "v", options, NULL)) != -1) {
 		switch (opt) {
 		case 'n': count = strtoul(optarg, NULL, 0); break;
 		case 'b': base = parse_seed(optarg); break;
 		case 'j': jobs = strtoul(optarg, NULL, 0); break;
+		case 'l': list = true; break;
 		case 'm': most = strtoul(optarg, NULL, 0); break;
 		case 's': seed = parse_seed(optarg); single = true; break;
 		case 'v': say_verbose = 1; break;
 		default: return 2;
 		}
 	}
+	/* whole lines from each process */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (single) {
 		run_one(seed, &r);
-		say_pass("test_pair", "seed %llu, %s, %u ops, %llu frames, %llu again, %llu ms",
-			 seed, r.kind, r.ops, r.frames, r.retransmits,
-			 r.virtual_ns / 1000000);
+		print_scenario(seed, &r);
+		say_pass("test_pair", "seed %llu", seed);
 		return 0;
 	}
 	return run_many(base, count, clamp(jobs, 1u, (u32)MAX_JOBS), most);
