@@ -57,6 +57,7 @@ void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
 		c->stats.rnr_naks_sent++;
 	}
 	ack->dups = c->stats.dups;
+	ack->poke_seq = c->rnr_seq;
 	for (i = 0; i < MEDGE_ACK_WORDS; i++)
 		ack->bitmap[i] = received_from(c, c->rcv_nxt + 64 * i);
 	c->stats.tx_acks++;
@@ -223,13 +224,14 @@ static void refused(struct medge_conn *c, u64 now, const struct medge_ack *ack)
 }
 
 /* What the peer asks of us stands, however old its ack is. */
-static void asked(struct medge_conn *c, const struct medge_frame *f)
+static void asked(struct medge_conn *c, const struct medge_frame *f,
+		  const struct medge_ack *ack)
 {
 	c->stats.rx_acks++;
 	if (f->flags & MEDGE_FRAME_NACK)
 		c->stats.rx_nacks++;
 	if (f->flags & MEDGE_FRAME_RNR_POKE)
-		medge_recvq_poked(c);
+		medge_recvq_poked(c, ack->poke_seq);
 	if (f->flags & MEDGE_FRAME_ACK_REQ) {
 		c->ack_now = true;
 		/* it would not ask if all our acks had reached it */
@@ -269,7 +271,7 @@ enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 			return MEDGE_DROP_ACK;
 	}
 	if (ack)
-		asked(c, f);
+		asked(c, f, ack);
 	news = acked_frames(c, now, f, ack);
 	if (medge_seq_before(c->op_performed, f->ack_op)) {
 		c->op_performed = f->ack_op;
@@ -288,7 +290,7 @@ enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 	} else if (ack) {
 		medge_loss_answered(c, now);
 	}
-	medge_sendq_complete(c);
+	medge_request_complete(c);
 	if (c->recheck)
 		medge_recvq_advance(c);
 	return MEDGE_DROP_NONE;

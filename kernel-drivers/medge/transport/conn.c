@@ -96,14 +96,16 @@ u64 medge_conn_deadline(struct medge_conn *c)
 /* Ask again, until there is an answer, but not for ever. */
 static void poke_rnr(struct medge_conn *c, u64 now)
 {
-	if (!c->rnr_poked)
+	if (!c->rnr_poked) {
 		c->progress = now;
-	else if (c->backoff < 255)
-		c->backoff++;
+	} else {
+		if (c->backoff < 255)
+			c->backoff++;
+		c->poke_rails = medge_sched_rails(c);
+		c->ack_doubt = true;
+	}
 	c->rnr_poked = true;
 	c->rnr_poke = true;
-	c->poke_rails = medge_sched_rails(c);
-	c->ack_doubt = true;
 	c->rnr_at = now + medge_loss_rto(c);
 }
 

@@ -51,7 +51,7 @@ void medge_loss_acked(struct medge_conn *c, struct medge_sent *s, u64 now)
 
 	medge_loss_forget(c, s);
 	if (s->flags & MEDGE_SENT_RESPONSE)
-		medge_sendq_response_acked(c, s->op_no);
+		medge_response_acked(c, s->op_no);
 	if (s->rail_seq != r->expect_seq)
 		c->gap = true;
 	r->expect_seq = s->rail_seq + 1;

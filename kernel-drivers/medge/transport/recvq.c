@@ -6,14 +6,6 @@
  */
 #include "state.h"
 
-/* In struct medge_rx.state */
-enum {
-	RX_SETTLED = BIT(0),	/* acknowledged while it is held (RNR) */
-	RX_PLACED = BIT(1),	/* the current op's piece is dealt with */
-	RX_LOOSE = BIT(2),	/* held, but not for its turn */
-	RX_MULTI = BIT(3),	/* several ops in the frame */
-};
-
 /* ---- accept ---- */
 
 /* May @op, as a frame has it, go on what is known of it? */
@@ -88,7 +80,7 @@ static void init_rx(struct medge_rx *rx, const struct medge_frame *f, u32 first,
 	rx->nframes = count;
 	rx->flags = last ? f->flags : f->flags & ~MEDGE_FRAME_ACK_REQ;
 	rx->nops = f->nops;
-	rx->state = f->nops > 1 ? RX_MULTI : 0;
+	rx->state = f->nops > 1 ? MEDGE_RX_MULTI : 0;
 	rx->fence_dist = f->fence_dist;
 	rx->opcode = f->op.opcode;
 	rx->op_no = f->op.op_no;
@@ -148,39 +140,15 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 	return MEDGE_DROP_NONE;
 }
 
-/* ---- fences ---- */
+/* ---- settle ---- */
 
-/* Is op @op_no of the peer performed, so that what waits for it may go on? */
-static bool performed(struct medge_conn *c, u32 op_no)
-{
-	const struct medge_recv_op *rop = medge_rop(c, op_no);
-
-	if (medge_seq_before(op_no, c->rop_next))
-		return !medge_sendq_response_pending(c, op_no);
-	return rop->op.opcode == MEDGE_OP_WRITE && rop->op.op_no == op_no &&
-	       rop->flags & MEDGE_RECV_DONE && !rop->nak;
-}
-
-static void resolve(struct medge_conn *c, struct medge_recv_op *rop)
-{
-	struct medge_target t = { };
-
-	c->ops->target(c, &rop->op, &t);
-	if (t.nak == MEDGE_NAK_RNR)
-		return;
-	rop->nak = t.nak;
-	rop->flags |= MEDGE_RECV_TARGET;
-	if (t.relaxed)
-		rop->flags |= MEDGE_RECV_RELAXED;
-}
-
-static void settle(struct medge_conn *c, struct medge_rx *rx)
+void medge_recvq_settle(struct medge_conn *c, struct medge_rx *rx)
 {
 	u32 i;
 
-	if (rx->state & RX_SETTLED)
+	if (rx->state & MEDGE_RX_SETTLED)
 		return;
-	rx->state |= RX_SETTLED;
+	rx->state |= MEDGE_RX_SETTLED;
 	for (i = 0; i < rx->nframes; i++)
 		medge_bit_set(c->settled, rx->psn + i);
 	while (medge_bit(c->settled, c->rcv_nxt)) {
@@ -188,155 +156,6 @@ static void settle(struct medge_conn *c, struct medge_rx *rx)
 		medge_bit_clear(c->received, c->rcv_nxt);
 		c->rcv_nxt++;
 	}
-}
-
-/*
- * The op whose turn it is has no receive. That must not stop the frames behind
- * it, so all that are held count as arrived for good; the peer, told of it,
- * sends no more requests meanwhile.
- */
-static void enter_rnr(struct medge_conn *c)
-{
-	struct medge_rx *rx;
-
-	if (c->rcv_rnr)
-		return;
-	c->rcv_rnr = true;
-	c->rnr_nak_seq++;
-	c->ack_now = true;
-	for (rx = c->held; rx; rx = rx->next)
-		settle(c, rx);
-}
-
-static void leave_rnr(struct medge_conn *c)
-{
-	if (!c->rcv_rnr)
-		return;
-	c->rcv_rnr = false;
-	/* the peer waits for the word */
-	c->ack_now = true;
-}
-
-/* Its own frames are placed in order, it waits for its turn. */
-static bool is_strict(const struct medge_recv_op *rop)
-{
-	return rop->op.flags & MEDGE_OP_STRICT &&
-	       !(rop->flags & MEDGE_RECV_RELAXED);
-}
-
-enum gate {
-	GATE_OPEN,
-	GATE_TURN,		/* opens when its turn comes */
-	GATE_LOOSE,		/* waits for something else */
-};
-
-/* May the current op's piece of @rx be placed? */
-static enum gate gate(struct medge_conn *c, const struct medge_rx *rx)
-{
-	struct medge_recv_op *rop = medge_rop(c, rx->op_no);
-	bool turn = rx->op_no == c->rop_next;
-
-	if (!(rop->flags & MEDGE_RECV_TARGET))
-		resolve(c, rop);
-	if (!(rop->flags & MEDGE_RECV_TARGET)) {
-		if (turn)
-			enter_rnr(c);
-		return GATE_LOOSE;
-	}
-	if (turn)
-		leave_rnr(c);
-	/* What will be refused, or carries nothing to place, blocks nothing. */
-	if (rop->nak || medge_opcode_answers(rop->op.opcode))
-		return GATE_OPEN;
-	if (is_strict(rop) || rop->op.flags & MEDGE_OP_FENCE_BACKWARD) {
-		if (!turn)
-			return GATE_TURN;
-	}
-	if (is_strict(rop) && (rop->busy || rop->placed != rx->offset))
-		return GATE_TURN;
-	if (rop->op.flags & MEDGE_OP_FENCE_BACKWARD &&
-	    !medge_sendq_responses_done(c))
-		return GATE_LOOSE;
-	if (rx->fence_dist && !performed(c, rx->op_no - rx->fence_dist))
-		return GATE_LOOSE;
-	return GATE_OPEN;
-}
-
-/* ---- held frames ---- */
-
-/* Sorted by psn; frames mostly come in order, so look from the end first. */
-static void hold(struct medge_conn *c, struct medge_rx *rx, bool loose)
-{
-	struct medge_rx **at = &c->held;
-
-	if (c->held_last && medge_seq_before(c->held_last->psn, rx->psn)) {
-		at = &c->held_last->next;
-	} else {
-		while (*at && medge_seq_before((*at)->psn, rx->psn))
-			at = &(*at)->next;
-	}
-	rx->next = *at;
-	*at = rx;
-	if (!rx->next)
-		c->held_last = rx;
-	c->nheld++;
-	c->stats.held++;
-	rx->state &= ~RX_LOOSE;
-	if (loose) {
-		rx->state |= RX_LOOSE;
-		c->nheld_loose++;
-	}
-	if (c->rcv_rnr)
-		settle(c, rx);
-	if (rx->flags & MEDGE_FRAME_ACK_REQ)
-		c->ack_now = true;
-}
-
-static void unhold(struct medge_conn *c, struct medge_rx **at,
-		   struct medge_rx *prev)
-{
-	struct medge_rx *rx = *at;
-
-	*at = rx->next;
-	if (c->held_last == rx)
-		c->held_last = prev;
-	rx->next = NULL;
-	c->nheld--;
-	if (rx->state & RX_LOOSE)
-		c->nheld_loose--;
-}
-
-struct medge_rx *medge_conn_released(struct medge_conn *c)
-{
-	struct medge_rx **at = &c->held, *prev = NULL;
-
-	if (!c->recheck)
-		return NULL;
-	while (*at) {
-		struct medge_rx *rx = *at;
-		enum gate g = c->refused ? GATE_OPEN : gate(c, rx);
-
-		if (g == GATE_OPEN) {
-			unhold(c, at, prev);
-			return rx;
-		}
-		/* Behind one that waits for its turn only loose ones can be ready. */
-		if (g == GATE_TURN && !c->nheld_loose)
-			break;
-		prev = rx;
-		at = &rx->next;
-	}
-	c->recheck = false;
-	return NULL;
-}
-
-struct medge_rx *medge_conn_unhold(struct medge_conn *c)
-{
-	struct medge_rx *rx = c->held;
-
-	if (rx)
-		unhold(c, &c->held, NULL);
-	return rx;
 }
 
 /* ---- perform ---- */
@@ -380,13 +199,13 @@ static bool perform(struct medge_conn *c, struct medge_recv_op *rop)
 	if (!nak && op->opcode == MEDGE_OP_WRITE_IMM)
 		nak = imm_receive(c, op);
 	if (nak == MEDGE_NAK_RNR) {
-		enter_rnr(c);
+		medge_fence_enter_rnr(c);
 		return false;
 	}
 	if (!nak && medge_opcode_answers(op->opcode)) {
-		if (!medge_sendq_can_respond(c) ||
+		if (!medge_response_room(c) ||
 		    (op->flags & MEDGE_OP_FENCE_BACKWARD &&
-		     !medge_sendq_responses_done(c)))
+		     !medge_response_none(c)))
 			return false;
 		if (op->opcode != MEDGE_OP_READ)
 			nak = c->ops->atomic(c, op, rop->operand, rop->swap,
@@ -397,8 +216,8 @@ static bool perform(struct medge_conn *c, struct medge_recv_op *rop)
 		return false;
 	}
 	if (medge_opcode_answers(op->opcode))
-		medge_sendq_respond(c, op, original);
-	leave_rnr(c);
+		medge_response_queue(c, op, original);
+	medge_fence_leave_rnr(c);
 	c->ops->performed(c, op, c->recv_msn);
 	if (medge_opcode_consumes(op->opcode))
 		c->recv_msn++;
@@ -437,10 +256,10 @@ bool medge_conn_rnr(const struct medge_conn *c)
 	return c->rcv_rnr;
 }
 
-void medge_recvq_poked(struct medge_conn *c)
+void medge_recvq_poked(struct medge_conn *c, u16 poke_seq)
 {
 	c->ack_now = true;
-	if (!c->rcv_rnr)
+	if (!c->rcv_rnr || poke_seq != c->rnr_nak_seq)
 		return;
 	c->rnr_nak_seq++;
 	c->recheck = true;
@@ -452,7 +271,7 @@ void medge_recvq_poked(struct medge_conn *c)
 /* The frame's last op is dealt with. */
 static enum medge_rx_step finish(struct medge_conn *c, struct medge_rx *rx)
 {
-	settle(c, rx);
+	medge_recvq_settle(c, rx);
 	return MEDGE_RX_DONE;
 }
 
@@ -491,7 +310,7 @@ static void next_op(struct medge_rx *rx, const void *buf, u32 wire_len)
 
 	medge_wire_decode_op(buf, rx->data_off, &op);
 	flags = op.flags;
-	rx->state &= ~RX_PLACED;
+	rx->state &= ~MEDGE_RX_PIECE;
 	if (!medge_wire_next_op(buf, wire_len, &op)) {
 		rx->nops = 0;
 		return;
@@ -511,7 +330,7 @@ static void next_op(struct medge_rx *rx, const void *buf, u32 wire_len)
 static void fill_piece(struct medge_rx *rx, const void *buf,
 		       struct medge_piece *piece)
 {
-	medge_wire_decode_op(buf, rx->state & RX_MULTI ? rx->data_off :
+	medge_wire_decode_op(buf, rx->state & MEDGE_RX_MULTI ? rx->data_off :
 			     (u32)MEDGE_HDR_LEN, &piece->op);
 	piece->op.offset = rx->offset;
 	piece->op.len = rx->len;
@@ -532,7 +351,7 @@ static void skip_piece(struct medge_conn *c, struct medge_rx *rx,
 	}
 	if (!rop->nak)
 		rop->flags |= MEDGE_RECV_DONE;
-	rx->state |= RX_PLACED;
+	rx->state |= MEDGE_RX_PIECE;
 	medge_recvq_advance(c);
 }
 
@@ -540,7 +359,7 @@ static void skip_piece(struct medge_conn *c, struct medge_rx *rx,
 static enum medge_rx_step step_op(struct medge_conn *c, struct medge_rx *rx,
 				  const void *buf, struct medge_piece *piece)
 {
-	enum gate g;
+	enum medge_gate gate;
 
 	fill_piece(rx, buf, piece);
 	if (rx->opcode == MEDGE_OP_RESPONSE)
@@ -548,12 +367,12 @@ static enum medge_rx_step step_op(struct medge_conn *c, struct medge_rx *rx,
 	if (c->refused || medge_seq_before(rx->op_no, c->rop_next) ||
 	    !know(c, &piece->op, rx->flags)) {
 		c->stats.drops[MEDGE_DROP_MISMATCH]++;
-		rx->state |= RX_PLACED;
+		rx->state |= MEDGE_RX_PIECE;
 		return MEDGE_RX_DONE;
 	}
-	g = gate(c, rx);
-	if (g != GATE_OPEN) {
-		hold(c, rx, g == GATE_LOOSE);
+	gate = medge_fence_gate(c, rx);
+	if (gate != MEDGE_GATE_OPEN) {
+		medge_fence_hold(c, rx, gate);
 		return MEDGE_RX_HELD;
 	}
 	if (medge_rop(c, rx->op_no)->nak || medge_opcode_answers(rx->opcode)) {
@@ -571,7 +390,7 @@ enum medge_rx_step medge_conn_step(struct medge_conn *c, u64 now,
 	while (rx->nops) {
 		enum medge_rx_step step;
 
-		if (!(rx->state & RX_PLACED)) {
+		if (!(rx->state & MEDGE_RX_PIECE)) {
 			step = step_op(c, rx, buf, piece);
 			if (step != MEDGE_RX_DONE)
 				return step;
@@ -595,7 +414,7 @@ static void placed_response(struct medge_conn *c, const struct medge_op *op,
 	if (nak)
 		medge_conn_fail_op(c, op->op_no, MEDGE_LOCAL_PROTECTION);
 	else
-		medge_sendq_answered(c, op->op_no, op->len);
+		medge_request_answered(c, op->op_no, op->len);
 }
 
 void medge_conn_placed(struct medge_conn *c, u64 now, struct medge_rx *rx,
@@ -603,7 +422,7 @@ void medge_conn_placed(struct medge_conn *c, u64 now, struct medge_rx *rx,
 {
 	struct medge_recv_op *rop = medge_rop(c, rx->op_no);
 
-	rx->state |= RX_PLACED;
+	rx->state |= MEDGE_RX_PIECE;
 	if (rx->opcode == MEDGE_OP_RESPONSE) {
 		placed_response(c, &piece->op, nak);
 		return;

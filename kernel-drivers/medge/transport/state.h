@@ -2,9 +2,15 @@
 /*
  * A connection's state: private to the transport's files.
  *
- *   sendq.c  requests and responses > frames      loss.c   what was lost, when
- *   recvq.c  frames > pieces > performed ops      sched.c  which rail
- *   ack.c    what is acknowledged, both ways      conn.c   life, time
+ *   conn.c      life, rails, time
+ *   request.c   our requests, submitted and completed in order
+ *   response.c  our answers to the peer's
+ *   sendq.c     requests and responses > frames
+ *   sched.c     which rail carries them
+ *   loss.c      what was lost, and when that is known
+ *   ack.c       what is acknowledged, both ways
+ *   recvq.c     frames > pieces > performed ops
+ *   fence.c     what may be placed now, and what is held
  */
 #ifndef MEDGE_TRANSPORT_STATE_H
 #define MEDGE_TRANSPORT_STATE_H
@@ -316,21 +322,25 @@ static inline u32 medge_frames(const struct medge_conn *c, u32 len)
  */
 void medge_conn_start_at(struct medge_conn *c, u32 psn);
 
-/* ---- sendq.c ---- */
-u8 medge_sendq_nak_status(u8 nak);
+/* ---- request.c ---- */
 /* Complete own requests, in order, as far as they are done. */
-void medge_sendq_complete(struct medge_conn *c);
+void medge_request_complete(struct medge_conn *c);
 /* @placed more bytes of the response to request @op_no are in place. */
-void medge_sendq_answered(struct medge_conn *c, u32 op_no, u32 placed);
+void medge_request_answered(struct medge_conn *c, u32 op_no, u32 placed);
+
+/* ---- response.c ---- */
+bool medge_response_room(const struct medge_conn *c);
 /* Queue an answer; there is room. */
-void medge_sendq_respond(struct medge_conn *c, const struct medge_op *op,
-			 u64 atomic);
-bool medge_sendq_can_respond(const struct medge_conn *c);
-/* All responses have been acknowledged (so their memory is read for good). */
-bool medge_sendq_responses_done(const struct medge_conn *c);
-bool medge_sendq_response_pending(struct medge_conn *c, u32 op_no);
-/* A response's frame was acknowledged. */
-void medge_sendq_response_acked(struct medge_conn *c, u32 slot);
+void medge_response_queue(struct medge_conn *c, const struct medge_op *op,
+			  u64 atomic);
+/* All have been acknowledged (so their memory is read for good). */
+bool medge_response_none(const struct medge_conn *c);
+/* The answer to the peer's request @op_no has not been acknowledged. */
+bool medge_response_pending(struct medge_conn *c, u32 op_no);
+/* A frame of one was acknowledged. */
+void medge_response_acked(struct medge_conn *c, u32 slot);
+
+/* ---- sendq.c ---- */
 /* There are frames that could be sent, had they a rail. */
 bool medge_sendq_wants(struct medge_conn *c);
 
@@ -352,8 +362,34 @@ static inline void medge_bit_clear(u64 *map, u32 psn)
 
 /* Perform what can be performed, in op order. */
 void medge_recvq_advance(struct medge_conn *c);
-/* The peer's RNR timer ran out: look again, and say so again. */
-void medge_recvq_poked(struct medge_conn *c);
+/* The peer asks again after RNR NAK @poke_seq: look again, and say so again. */
+void medge_recvq_poked(struct medge_conn *c, u16 poke_seq);
+/* The frames of @rx count as arrived for good. */
+void medge_recvq_settle(struct medge_conn *c, struct medge_rx *rx);
+
+/* ---- fence.c ---- */
+/* In struct medge_rx.state */
+enum {
+	MEDGE_RX_SETTLED = BIT(0),	/* acknowledged while it is held (RNR) */
+	MEDGE_RX_PIECE = BIT(1),	/* the current op's piece is dealt with */
+	MEDGE_RX_LOOSE = BIT(2),	/* held, but not for its turn */
+	MEDGE_RX_MULTI = BIT(3),	/* several ops in the frame */
+};
+
+enum medge_gate {
+	MEDGE_GATE_OPEN,
+	MEDGE_GATE_TURN,	/* opens when its turn comes */
+	MEDGE_GATE_LOOSE,	/* waits for something else */
+};
+
+/* May the current op's piece of @rx be placed? */
+enum medge_gate medge_fence_gate(struct medge_conn *c,
+				 const struct medge_rx *rx);
+void medge_fence_hold(struct medge_conn *c, struct medge_rx *rx,
+		      enum medge_gate gate);
+/* The op whose turn it is has no receive; it has one. */
+void medge_fence_enter_rnr(struct medge_conn *c);
+void medge_fence_leave_rnr(struct medge_conn *c);
 
 /* ---- ack.c ---- */
 /* A frame's acknowledgement of our frames and ops; @ack may be NULL. */

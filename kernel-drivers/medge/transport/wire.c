@@ -233,6 +233,7 @@ void medge_wire_decode_ack(const void *buf, struct medge_ack *ack)
 	ack->nak_seq = be16_to_cpu(ah.nak_seq);
 	ack->nak_op = be32_to_cpu(ah.nak_op);
 	ack->dups = be32_to_cpu(ah.dups);
+	ack->poke_seq = be16_to_cpu(ah.poke_seq);
 	for (i = 0; i < MEDGE_ACK_WORDS; i++)
 		ack->bitmap[i] = be64_to_cpu(ah.bitmap[i]);
 }
@@ -280,6 +281,7 @@ void medge_wire_encode_ack(void *buf, const struct medge_ack *ack)
 		.nak_seq = cpu_to_be16(ack->nak_seq),
 		.nak_op = cpu_to_be32(ack->nak_op),
 		.dups = cpu_to_be32(ack->dups),
+		.poke_seq = cpu_to_be16(ack->poke_seq),
 	};
 	u32 i;
 

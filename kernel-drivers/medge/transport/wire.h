@@ -153,6 +153,8 @@ enum medge_nak {
  * @nak_seq: tells a repeated RNR NAK from a new one
  * @nak_op: op refused
  * @dups: frames received twice so far, modulo 2^32
+ * @poke_seq: with MEDGE_FRAME_RNR_POKE, the nak_seq it is the answer to: a
+ *            poke that comes twice, on two rails, is refused once
  * @bitmap: bit i of word w: frame ack_psn + 64 w + i has been received
  */
 struct medge_ack_hdr {
@@ -161,7 +163,8 @@ struct medge_ack_hdr {
 	__be16 nak_seq;
 	__be32 nak_op;
 	__be32 dups;
-	__be32 reserved;
+	__be16 poke_seq;
+	__be16 reserved;
 	__be64 bitmap[MEDGE_ACK_WORDS];
 };
 static_assert(sizeof(struct medge_ack_hdr) == 80);
@@ -224,6 +227,7 @@ struct medge_ack {
 	u16 nak_seq;
 	u32 nak_op;
 	u32 dups;
+	u16 poke_seq;
 	u64 bitmap[MEDGE_ACK_WORDS];
 };
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Our answers to the peer's READs and atomics, until they are acknowledged. */
+#include "state.h"
+
+bool medge_response_room(const struct medge_conn *c)
+{
+	return c->resp_next - c->resp_oldest < MEDGE_MAX_RD_ATOMIC;
+}
+
+void medge_response_queue(struct medge_conn *c, const struct medge_op *op,
+			 u64 atomic)
+{
+	struct medge_response *r = medge_resp(c, c->resp_next++);
+
+	memset(r, 0, sizeof(*r));
+	r->op_no = op->op_no;
+	r->is_atomic = op->opcode != MEDGE_OP_READ;
+	r->len = r->is_atomic ? sizeof(u64) : op->op_len;
+	r->addr = op->addr;
+	r->rkey = op->rkey;
+	r->atomic = atomic;
+}
+
+bool medge_response_none(const struct medge_conn *c)
+{
+	return c->resp_oldest == c->resp_next;
+}
+
+bool medge_response_pending(struct medge_conn *c, u32 op_no)
+{
+	u32 slot;
+
+	for (slot = c->resp_oldest; slot != c->resp_next; slot++) {
+		struct medge_response *r = medge_resp(c, slot);
+
+		if (r->op_no == op_no && r->acked < medge_frames(c, r->len))
+			return true;
+	}
+	return false;
+}
+
+void medge_response_acked(struct medge_conn *c, u32 slot)
+{
+	medge_resp(c, slot)->acked++;
+	while (c->resp_oldest != c->resp_send) {
+		struct medge_response *r = medge_resp(c, c->resp_oldest);
+
+		if (r->acked < medge_frames(c, r->len))
+			return;
+		c->resp_oldest++;
+		c->recheck = true;
+	}
+}
+
+void medge_conn_fail_response(struct medge_conn *c, u32 op_no)
+{
+	struct medge_op op = { .opcode = MEDGE_OP_READ, .op_no = op_no };
+
+	if (c->refused)
+		return;
+	/* The requester has not got its data, so nothing but this op fails. */
+	c->refused = true;
+	c->refuse_nak = MEDGE_NAK_ACCESS;
+	c->refuse_op = op_no;
+	c->ack_now = true;
+	c->ops->refused(c, &op, MEDGE_NAK_ACCESS, MEDGE_OK);
+}
