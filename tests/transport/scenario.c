@@ -117,7 +117,7 @@ static void make_config(struct scenario *s, struct pair_params *p)
 {
 	static const u16 seg_lens[] = { 64, 100, 256, 1000, 1024, 1408, 4096, 8916 };
 	struct rng *r = &s->rng;
-	bool wrap = !rng_below(r, 4);
+	bool wrap = !rng_below(r, 4), same_mtu = rng_below(r, 4);
 	u32 side, seg_len = seg_lens[rng_below(r, ARRAY_SIZE(seg_lens))];
 
 	for (side = 0; side < 2; side++) {
@@ -127,6 +127,8 @@ static void make_config(struct scenario *s, struct pair_params *p)
 		c->psn = wrap ? 0u - rng_below(r, 100) : rng_next(r);
 		c->dest_qpn = rng_below(r, 1 << 24);
 		c->seg_len = seg_len;
+		if (!same_mtu)
+			seg_len = seg_lens[rng_below(r, ARRAY_SIZE(seg_lens))];
 		c->run_max = rng_below(r, 4) ? MEDGE_RUN_MAX :
 			     rng_range(r, 1, MEDGE_RUN_MAX);
 		c->ord = rng_below(r, 2) ? 16 : rng_range(r, 1, 128);
@@ -155,7 +157,8 @@ static void make_params(struct scenario *s, struct pair_params *p, u64 seed)
 	make_network(s, p);
 	make_config(s, p);
 	/* Small segments make many frames of few bytes; keep a run short. */
-	s->max_len = min_t(u32, 200 * 1024, p->cfg[0].seg_len *
+	s->max_len = min_t(u32, 200 * 1024,
+			   min(p->cfg[0].seg_len, p->cfg[1].seg_len) *
 			   (rng_below(r, 8) ? 60u : 1500u));
 	s->region_len = 2 * s->max_len + 4096;
 	p->region_len = s->region_len;
@@ -186,7 +189,8 @@ static u32 pick_len(struct scenario *s)
 	case 0:
 		return rng_below(&s->rng, 65);
 	case 1:
-		return rng_below(&s->rng, 4 * s->pair.params.cfg[0].seg_len);
+		return rng_below(&s->rng, min(4u * s->pair.params.cfg[0].seg_len,
+					      s->max_len));
 	default:
 		return rng_log(&s->rng, s->max_len);
 	}
@@ -468,6 +472,46 @@ static void make_rail_faults(struct scenario *s)
 	}
 }
 
+/* ---- what a kernel may do at any time ---- */
+
+struct whim_event {
+	struct scenario *s;
+	u8 side;
+	u8 rail;
+	u32 weight;	/* 0: a timer that goes off for nothing */
+};
+
+static void whim_event(void *arg, bool run)
+{
+	struct whim_event *e = arg;
+	struct pair *p = &e->s->pair;
+	struct host *h = &p->host[e->side];
+
+	if (run && !e->weight) {
+		medge_conn_timeout(h->conn, pair_now(p));
+		host_released(h);
+		pair_poll(p, e->side);
+	} else if (run && p->weight[e->side][e->rail]) {
+		pair_rail(p, e->side, e->rail, e->weight);
+	}
+	free(e);
+}
+
+static void make_whims(struct scenario *s)
+{
+	struct rng *r = &s->rng;
+	u32 n = rng_below(r, 2) ? 0 : rng_below(r, 20);
+
+	while (n--) {
+		struct whim_event *e = malloc(sizeof(*e));
+
+		*e = (struct whim_event){ .s = s, .side = rng_below(r, 2) };
+		e->rail = rng_below(r, s->pair.params.nrails);
+		e->weight = rng_below(r, 2) ? rng_range(r, 1, 100000) : 0;
+		events_add(&s->pair.events, rng_log(r, 20 * MSEC), whim_event, e);
+	}
+}
+
 /* ---- what must come of it ---- */
 
 static const enum medge_status kind_status[KINDS] = {
@@ -605,6 +649,7 @@ static void scenario_init(struct scenario *s, u64 seed)
 	for (side = 0; side < 2; side++)
 		make_side(s, side, nops[side]);
 	make_rail_faults(s);
+	make_whims(s);
 }
 
 void scenario_run(u64 seed, struct scenario_result *result)
