@@ -467,8 +467,8 @@ int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	}
 	if (!medge_qp_hold(qp))
 		return 0;
-	medge_count(qp->dev, doorbells);
 	spin_lock_bh(&qp->lock);
+	medge_count(qp->dev, doorbells);
 	if (qp->state == IB_QPS_ERR)
 		medge_flush_sq(qp);
 	qp->now = ktime_get_ns();
@@ -488,8 +488,8 @@ int medge_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	}
 	if (!medge_qp_hold(qp))
 		return 0;
-	medge_count(qp->dev, doorbells);
 	spin_lock_bh(&qp->lock);
+	medge_count(qp->dev, doorbells);
 	qp->now = ktime_get_ns();
 	if (qp->state == IB_QPS_ERR) {
 		medge_flush_rq(qp);

@@ -38,8 +38,11 @@ struct medge_device_stats {
 	u64 drops[MEDGE_DROPS];		/* by enum medge_drop, before a QP was known */
 };
 
-/* Any context. */
-#define medge_count_add(dev, field, n) this_cpu_add((dev)->stats->field, n)
+/*
+ * BHs are off, so nobody else counts here. Where the CPU cannot add to its own
+ * memory in one instruction, anything safer would have to turn interrupts off.
+ */
+#define medge_count_add(dev, field, n) __this_cpu_add((dev)->stats->field, n)
 #define medge_count(dev, field) medge_count_add(dev, field, 1)
 #define medge_count_drop(dev, reason) medge_count(dev, drops[reason])
 
