@@ -94,7 +94,9 @@ static enum medge_drop check_op(const struct medge_op *op, u32 wire_len)
 		return MEDGE_DROP_FLAGS;
 	if (op->op_len > MEDGE_MSG_MAX || op->len > wire_len - op->data_off)
 		return MEDGE_DROP_LENGTH;
-	if (op_is_atomic(op->opcode) && op->op_len != MEDGE_ATOMIC_LEN)
+	/* Its operands are in one piece, in one frame. */
+	if (op_is_atomic(op->opcode) &&
+	    (op->op_len != MEDGE_ATOMIC_LEN || op->len != MEDGE_ATOMIC_LEN))
 		return MEDGE_DROP_LENGTH;
 	if (op->offset > payload || op->len > payload - op->offset)
 		return MEDGE_DROP_OFFSET;
@@ -119,6 +121,8 @@ static enum medge_drop check_run(struct medge_frame *f)
 	if (DIV_ROUND_UP(op->len, f->seg_len) > MEDGE_WINDOW)
 		return MEDGE_DROP_LENGTH;
 	f->nframes = DIV_ROUND_UP(op->len, f->seg_len);
+	if (op_is_atomic(op->opcode) && f->nframes > 1)
+		return MEDGE_DROP_LENGTH;
 	return MEDGE_DROP_NONE;
 }
 
