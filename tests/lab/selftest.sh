@@ -17,7 +17,7 @@ WORK=$(mktemp -d /tmp/lab-selftest-XXXXXX)
 trap 'rm -rf "$WORK"' EXIT
 
 CASES=(wrong_arguments racing_builds partial_build status environment output writable_places
-	several_types options out_of_time hang panic fault warning interrupt killed closed_pipe reboot
+	several_types options out_of_time hang panic fault warning interrupt killed closed_pipe reboot shell
 	provider_in_place debug_use_after_free debug_lock_order debug_sleep_atomic debug_leak debug_clean)
 
 fail() {
@@ -332,6 +332,10 @@ case_reboot() {
 	in_lab --timeout 20 -- perl -e 'syscall(169, 0xfee1dead, 672274793, 0x1234567, 0)'
 	expect_status 126
 	no_guest_left
+}
+
+case_shell() {
+	"$LAB/selftest-shell.py"
 }
 
 # Installed as by a package, for the guest alone.

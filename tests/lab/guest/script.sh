@@ -12,6 +12,8 @@ script_run() {
 		ulimit -n 65536
 		cd "$DIRECTORY" 2>/dev/null || cd /
 		if [[ $INTERACTIVE ]]; then
+			# A background command's standard input is not the terminal unless told so.
+			exec </dev/tty0
 			stty rows "${TTY_SIZE% *}" cols "${TTY_SIZE#* }"
 			exec setsid -w -c "${SCRIPT[@]}"
 		fi
