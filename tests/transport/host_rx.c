@@ -186,6 +186,18 @@ void host_drop_held(struct host *h)
 
 /* ---- frames ---- */
 
+/*
+ * Nothing of an honest peer is dropped, but what comes when all is over, and
+ * what it sent on without knowing that we wait for a receive.
+ */
+static bool may_drop(const struct host *h, enum medge_drop drop)
+{
+	if (h->refused || h->failed || h->peer->failed || h->peer->refused)
+		return true;
+	return drop == MEDGE_DROP_HOLD &&
+	       medge_conn_stats(h->conn)->rnr_naks_sent;
+}
+
 static void accept(struct host *h, u32 rail, struct packet *p,
 		   const struct medge_frame *f, const struct medge_ack *ack)
 {
@@ -200,9 +212,7 @@ static void accept(struct host *h, u32 rail, struct packet *p,
 		before = skip;
 		drop = medge_conn_receive(h->conn, pair_now(h->pair), rail, f,
 					  ack, &hold->rx, &skip);
-		/* Nothing is dropped but what came when all was over. */
-		CHECK(!drop || h->pair->hostile || h->refused || h->failed ||
-		      h->peer->failed || h->peer->refused,
+		CHECK(!drop || h->pair->hostile || may_drop(h, drop),
 		      "honest frame dropped: %s", medge_drop_name(drop));
 		if (drop || !hold->rx.nframes) {
 			packet_put(hold->packet);

@@ -52,6 +52,7 @@ struct pair {
 	struct {
 		u64 deadline;
 		u64 at;
+		u32 spins;
 	} timer[2];
 	bool polling[2];	/* a poll is due, the budget was used up */
 	bool hostile;		/* frames are forged: only safety is checked */
