@@ -377,12 +377,17 @@ case_debug_clean() {
 	! grep -q 'unreferenced object' "$WORK/err" || fail "$(<"$WORK/err")"
 }
 
-if [[ ${1:-} == --list ]]; then
-	printf '%s\n' "${CASES[@]}"
-	exit
-fi
-(($#)) || set -- "${CASES[@]}"
-for one in "$@"; do
-	declare -F "case_$one" >/dev/null || fail "there is no case $one"
-	"case_$one"
-done
+# In one piece, so that editing this file does not disturb a run.
+main() {
+	if [[ ${1:-} == --list ]]; then
+		printf '%s\n' "${CASES[@]}"
+		exit
+	fi
+	(($#)) || set -- "${CASES[@]}"
+	for one in "$@"; do
+		declare -F "case_$one" >/dev/null || fail "there is no case $one"
+		"case_$one"
+	done
+	exit 0
+}
+main "$@"
