@@ -25,52 +25,79 @@ VICTIMS=(
 	'ib_read_bw -s 1048576 -D 60'
 	'ib_read_bw -s 4096 -q 8 -b -D 60'
 	'ib_send_bw -s 100000 -b -D 60'
-	'ib_send_bw -s 64 -e -D 60'
+	'ib_send_bw -s 64 -e -n 10000000'
 	'ib_send_lat -s 30000 -D 60'
 	'ib_read_lat -D 60'
 	pattern
 )
 
-# The process that runs in the namespace, not the shell's wrapper around it.
-start_tool() {
-	local server client
+# "$!" is the program itself, since on is replaced by it. Disowned, so that
+# bash does not tell of each that is killed.
+start() {
+	on "$@" >"$WORK/output.$1" 2>&1 &
+	PIDS+=($!)
+	disown
+}
+
+start_victim() {
+	local words
+	PIDS=()
+	rm -f "$WORK"/output.*
+	if [ "$1" = pattern ]; then
+		random_below 30000
+		start a "$PATTERN" --time 60 --qps 4 --seed "$REPLY"
+		return
+	fi
 	read -ra words <<<"$1"
 	next_port
-	on b "${words[@]}" -d "$DEV_B" -x "$GID_B" -F -p "$PORT" >"$WORK/server" 2>&1 &
-	server=$!
-	wait_listening b "$PORT" "$server"
-	on a "${words[@]}" -d "$DEV_A" -x "$GID_A" -F -p "$PORT" "$IP_B" >"$WORK/client" 2>&1 &
-	client=$!
-	PIDS=("$client" "$server")
+	start b "${words[@]}" -d "$DEV_B" -x "$GID_B" -F -p "$PORT"
+	wait_listening b "$PORT" "${PIDS[0]}"
+	start a "${words[@]}" -d "$DEV_A" -x "$GID_A" -F -p "$PORT" "$IP_B"
 }
 
-# Bash tells of each job that was killed, unless nobody hears it.
-reap() {
-	wait "$@" 2>/dev/null
+wait_connected() {
+	local tries
+	for ((tries = 0; tries < 200; tries++)); do
+		rdma resource show qp | grep -q 'state RTS' && return
+		kill -0 "${PIDS[@]}" 2>/dev/null || break
+		sleep 0.02
+	done
+	failed "round $round, $1 does not run: $(tail -qn 2 "$WORK"/output.*)"
 }
 
+kill_all() {
+	local pid tries
+	kill -KILL "$@" 2>/dev/null
+	for pid; do
+		for ((tries = 0; tries < 500; tries++)); do
+			kill -0 "$pid" 2>/dev/null || break
+			sleep 0.02
+		done
+		((tries < 500)) || failed "round $round, $LAST: process $pid cannot be killed"
+	done
+}
+
+# At any time from the start on, or once there is traffic.
 kill_round() {
-	local victim=$1 first delay gap
-	if [ "$victim" = pattern ]; then
-		random_below 30000
-		on a "$PATTERN" --time 60 --qps 4 --seed "$REPLY" >"$WORK/client" 2>&1 &
-		PIDS=($!)
-	else
-		start_tool "$victim"
+	local first delay gap from=start
+	start_victim "$1"
+	random_below 2
+	if [ "$REPLY" = 1 ]; then
+		wait_connected "$1"
+		from=connection
 	fi
-	random_below 700
+	random_below 600
 	delay=$REPLY
 	random_below ${#PIDS[@]}
 	first=$REPLY
+	# The other one may see its peer fail, or not live to see it.
 	random_below 3
 	gap=$((REPLY * REPLY * 80))
+	LAST="$1, killed $delay ms after its $from, the other $gap ms later"
 	sleep "$(printf '0.%03d' "$delay")"
 	kill -KILL "${PIDS[first]}" 2>/dev/null
-	# The other one may see its peer fail, or not live to see it.
 	sleep "$(printf '0.%03d' "$gap")"
-	kill -KILL "${PIDS[@]}" 2>/dev/null
-	reap "${PIDS[@]}"
-	LAST="$victim, killed after $delay ms, the other $gap ms later"
+	kill_all "${PIDS[@]}"
 }
 
 choose_seed
