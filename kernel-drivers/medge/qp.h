@@ -117,6 +117,24 @@ static inline struct medge_cq *medge_qp_recv_cq(const struct medge_qp *qp)
 	return to_medge_cq(qp->ibqp.recv_cq);
 }
 
+/*
+ * Frames come and go in this state. In ERR, a peer that was refused something
+ * may have missed our NAK, and is told again. Under qp->lock.
+ */
+static inline bool medge_qp_talks(const struct medge_qp *qp)
+{
+	switch (qp->state) {
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+		return true;
+	case IB_QPS_ERR:
+		return qp->refused;
+	default:
+		return false;
+	}
+}
+
 /* ---- qp.c: control path ---- */
 int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata);
@@ -168,15 +186,20 @@ void medge_timer_kick(struct medge_qp *qp);
 enum hrtimer_restart medge_timer_fire(struct hrtimer *timer);
 
 /* ---- receive.c ---- */
+/*
+ * Place the frames that waited for others, or for a receive, and need not any
+ * more. Under qp->lock; the caller frees @used without it.
+ */
+void medge_receive_released(struct medge_qp *qp, struct sk_buff_head *used);
 /* Free what medge_conn_unhold() gives back; nobody else uses the QP. */
 void medge_receive_free_held(struct medge_qp *qp);
 
 /* ---- complete.c ---- */
 extern const struct medge_conn_ops medge_conn_upcalls;
-/* Complete all that is posted with IB_WC_WR_FLUSH_ERR. Under qp->lock, state ERR (or SQE: the SQ alone). */
+/* Complete all that is posted with IB_WC_WR_FLUSH_ERR. Under qp->lock, state ERR. */
 void medge_flush_sq(struct medge_qp *qp);
 void medge_flush_rq(struct medge_qp *qp);
-/* The QP fails: state to ERR, flush, async event if @event is not negative. Under qp->lock. */
+/* To state ERR, with a flush, and an async event unless @event is negative. Under qp->lock. */
 void medge_qp_fail(struct medge_qp *qp, int event);
 /* qp->fatal_work: tell of qp->fatal_event. */
 void medge_qp_fatal(struct work_struct *work);

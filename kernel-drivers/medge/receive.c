@@ -55,19 +55,8 @@ static enum medge_drop decode(struct arrival *a)
 
 static bool may_receive(const struct medge_qp *qp, const u8 *smac)
 {
-	if (!qp->conn || !ether_addr_equal(qp->dmac, smac))
-		return false;
-	switch (qp->state) {
-	case IB_QPS_RTR:
-	case IB_QPS_RTS:
-	case IB_QPS_SQD:
-		return true;
-	case IB_QPS_ERR:
-		/* The peer may have missed our NAK. */
-		return qp->refused;
-	default:
-		return false;
-	}
+	return qp->conn && ether_addr_equal(qp->dmac, smac) &&
+	       medge_qp_talks(qp);
 }
 
 /*
@@ -118,8 +107,7 @@ static void proceed(struct medge_qp *qp, struct medge_rx *rx,
 	__skb_queue_tail(used, skb);
 }
 
-/* Frames that waited for others, and need not any more. */
-static void proceed_released(struct medge_qp *qp, struct sk_buff_head *used)
+void medge_receive_released(struct medge_qp *qp, struct sk_buff_head *used)
 {
 	struct medge_rx *rx;
 
@@ -157,7 +145,7 @@ static void receive_frames(struct medge_qp *qp, struct arrival *a)
 		}
 		rest = more ? skb_clone(skb, GFP_ATOMIC) : NULL;
 		proceed(qp, rx, &a->used);
-		proceed_released(qp, &a->used);
+		medge_receive_released(qp, &a->used);
 		skb = rest;
 		if (skb && !may_receive(qp, qp->dmac))
 			break;
@@ -165,7 +153,7 @@ static void receive_frames(struct medge_qp *qp, struct arrival *a)
 	if (skb)
 		__skb_queue_tail(&a->used, skb);
 	/* The acknowledgement alone may have let others go. */
-	proceed_released(qp, &a->used);
+	medge_receive_released(qp, &a->used);
 }
 
 static void receive(struct medge_qp *qp, struct arrival *a, const u8 *smac)

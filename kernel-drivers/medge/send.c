@@ -345,21 +345,6 @@ static struct sk_buff *build(struct medge_qp *qp, const struct medge_tx *tx)
 	return NULL;
 }
 
-/* In ERR, a peer that was refused something is still told so. */
-static bool may_send(const struct medge_qp *qp)
-{
-	switch (qp->state) {
-	case IB_QPS_RTR:
-	case IB_QPS_RTS:
-	case IB_QPS_SQD:
-		return true;
-	case IB_QPS_ERR:
-		return qp->refused;
-	default:
-		return false;
-	}
-}
-
 /* Return: there may be more to send. */
 static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 {
@@ -367,7 +352,7 @@ static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 	struct sk_buff *skb;
 	u32 n;
 
-	for (n = 0; n < TX_BATCH && may_send(qp); n++) {
+	for (n = 0; n < TX_BATCH && medge_qp_talks(qp); n++) {
 		if (!medge_conn_poll_tx(qp->conn, qp->now, &tx))
 			return false;
 		if (qp->state == IB_QPS_ERR && tx.type != MEDGE_FRAME_ACK)
@@ -385,7 +370,7 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 
 	__skb_queue_head_init(&out->skbs);
 	out->qp = NULL;
-	if (!qp->conn || qp->sending || !may_send(qp))
+	if (!qp->conn || qp->sending || !medge_qp_talks(qp))
 		return;
 	for (looks = 0; looks < TX_LOOKS; looks++) {
 		bool more;
@@ -401,7 +386,7 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 		if (!more && medge_post_idle(qp))
 			return;
 	}
-	if (may_send(qp))
+	if (medge_qp_talks(qp))
 		medge_timer_kick(qp);
 }
 
@@ -481,6 +466,7 @@ int medge_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		    const struct ib_recv_wr **bad)
 {
 	struct medge_qp *qp = to_medge_qp(ibqp);
+	struct sk_buff_head used;
 
 	if (wr) {
 		*bad = wr;
@@ -488,6 +474,7 @@ int medge_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	}
 	if (!medge_qp_hold(qp))
 		return 0;
+	__skb_queue_head_init(&used);
 	spin_lock_bh(&qp->lock);
 	medge_count(qp->dev, doorbells);
 	qp->now = ktime_get_ns();
@@ -497,10 +484,13 @@ int medge_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		WRITE_ONCE(qp->rq.hdr->need_doorbell, 0);
 		/* Who still sees it rings again; the others' prod we see. */
 		smp_mb();
-		if (qp->conn && medge_conn_rnr(qp->conn))
+		if (qp->conn && medge_conn_rnr(qp->conn)) {
 			medge_conn_recv_posted(qp->conn, qp->now);
+			medge_receive_released(qp, &used);
+		}
 	}
 	medge_send_unlock(qp);
+	__skb_queue_purge_reason(&used, SKB_CONSUMED);
 	medge_qp_put(qp);
 	return 0;
 }

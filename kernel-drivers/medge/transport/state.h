@@ -419,7 +419,7 @@ void medge_loss_forget(struct medge_conn *c, struct medge_sent *s);
 u64 medge_loss_rto(const struct medge_conn *c);
 /* Something was acknowledged: does that say that something else was lost? */
 void medge_loss_news(struct medge_conn *c, u64 now);
-/* The peer said what it has, and it was nothing new: what ought to be there is lost. */
+/* The peer said what it has, and nothing was new: what ought to be there is lost. */
 void medge_loss_answered(struct medge_conn *c, u64 now);
 /* Judge the frames in flight; sets loss_at. */
 void medge_loss_detect(struct medge_conn *c, u64 now);
@@ -432,7 +432,10 @@ bool medge_loss_hopeless(const struct medge_conn *c, u64 now);
 void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups);
 
 /* ---- sched.c ---- */
-/* The rail for the next run; avoid: one it should not be (MEDGE_MAX_RAILS: any). False: all are down. */
+/*
+ * The rail for the next run; @avoid: where it was lost before (MEDGE_MAX_RAILS:
+ * it is new). False: all are down.
+ */
 bool medge_sched_pick(struct medge_conn *c, u64 now, u32 avoid, u32 *rail,
 		      bool *trial);
 void medge_sched_charge(struct medge_conn *c, u32 rail, u32 bytes);
