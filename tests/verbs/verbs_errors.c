@@ -1455,7 +1455,10 @@ static void *poller(void *arg)
 
 	do {
 		n = ibv_poll_cq(c->p.a.scq, 4, wc);
-		if (!n)
+		/* A slow kernel takes its time; one that loses one never ends. */
+		if (n)
+			until = now_ms() + PATIENCE_MS;
+		else
 			usleep(10);
 		pthread_mutex_lock(&c->mutex);
 		for (i = 0; i < n; i++) {
