@@ -114,8 +114,7 @@ static bool find_hole(struct medge_conn *c, u64 now, u32 *hole)
 	return true;
 }
 
-void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
-			u32 count, u8 flags)
+void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high)
 {
 	struct medge_conn_rail *r = &c->rails[rail];
 	u32 hole;
@@ -127,17 +126,22 @@ void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
 	c->rcv_latest = high;
 	if (medge_seq_before(c->rcv_high, high + 1))
 		c->rcv_high = high + 1;
-	if (!c->ack_pending)
-		c->ack_at = now + c->cfg.ack_delay_ns;
-	c->ack_pending = min_t(u32, c->ack_pending + count, 65535);
-	if (c->ack_pending >= c->cfg.ack_frames || flags & MEDGE_FRAME_ACK_REQ)
-		c->ack_now = true;
 	if (find_hole(c, now, &hole) &&
 	    (!c->any_nacked || medge_seq_before(c->nacked, hole))) {
 		c->nacked = hole;
 		c->any_nacked = true;
 		c->nack_now = true;
 	}
+}
+
+void medge_ack_due(struct medge_conn *c, u64 now, const struct medge_rx *rx)
+{
+	if (!c->ack_pending)
+		c->ack_at = now + c->cfg.ack_delay_ns;
+	c->ack_pending = min_t(u32, c->ack_pending + rx->nframes, 65535);
+	if (c->ack_pending >= c->cfg.ack_frames ||
+	    rx->flags & MEDGE_FRAME_ACK_REQ)
+		c->ack_now = true;
 }
 
 /* ---- what we are told ---- */
@@ -250,7 +254,7 @@ static void explicit_ack(struct medge_conn *c, u64 now,
 	else
 		c->rnr_wait = false;
 	/* Whoever answers is alive, even if there was nothing to say. */
-	if (c->snd_una == c->snd_nxt) {
+	if (!c->nunacked) {
 		c->progress = now;
 		c->backoff = 0;
 	}

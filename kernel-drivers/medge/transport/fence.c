@@ -101,7 +101,7 @@ enum medge_gate medge_fence_gate(struct medge_conn *c,
 /* ---- held frames ---- */
 
 /* Sorted by psn; frames mostly come in order, so look from the end first. */
-void medge_fence_hold(struct medge_conn *c, struct medge_rx *rx,
+void medge_fence_hold(struct medge_conn *c, u64 now, struct medge_rx *rx,
 		      enum medge_gate gate)
 {
 	struct medge_rx **at = &c->held;
@@ -125,8 +125,7 @@ void medge_fence_hold(struct medge_conn *c, struct medge_rx *rx,
 	}
 	if (c->rcv_rnr)
 		medge_recvq_settle(c, rx);
-	if (rx->flags & MEDGE_FRAME_ACK_REQ)
-		c->ack_now = true;
+	medge_ack_due(c, now, rx);
 }
 
 static void unhold(struct medge_conn *c, struct medge_rx **at,

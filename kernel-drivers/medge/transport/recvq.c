@@ -136,7 +136,7 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 	init_rx(rx, f, *skip - n, n);
 	c->stats.rx_frames += n;
 	c->stats.rx_bytes += rx->len;
-	medge_ack_received(c, now, rail, rx->psn + n - 1, n, rx->flags);
+	medge_ack_received(c, now, rail, rx->psn + n - 1);
 	return MEDGE_DROP_NONE;
 }
 
@@ -269,9 +269,11 @@ void medge_recvq_poked(struct medge_conn *c, u16 poke_seq)
 /* ---- place ---- */
 
 /* The frame's last op is dealt with. */
-static enum medge_rx_step finish(struct medge_conn *c, struct medge_rx *rx)
+static enum medge_rx_step finish(struct medge_conn *c, u64 now,
+				 struct medge_rx *rx)
 {
 	medge_recvq_settle(c, rx);
+	medge_ack_due(c, now, rx);
 	return MEDGE_RX_DONE;
 }
 
@@ -356,8 +358,9 @@ static void skip_piece(struct medge_conn *c, struct medge_rx *rx,
 }
 
 /* One op of the frame; MEDGE_RX_DONE: go on to the next. */
-static enum medge_rx_step step_op(struct medge_conn *c, struct medge_rx *rx,
-				  const void *buf, struct medge_piece *piece)
+static enum medge_rx_step step_op(struct medge_conn *c, u64 now,
+				  struct medge_rx *rx, const void *buf,
+				  struct medge_piece *piece)
 {
 	enum medge_gate gate;
 
@@ -372,7 +375,7 @@ static enum medge_rx_step step_op(struct medge_conn *c, struct medge_rx *rx,
 	}
 	gate = medge_fence_gate(c, rx);
 	if (gate != MEDGE_GATE_OPEN) {
-		medge_fence_hold(c, rx, gate);
+		medge_fence_hold(c, now, rx, gate);
 		return MEDGE_RX_HELD;
 	}
 	if (medge_rop(c, rx->op_no)->nak || medge_opcode_answers(rx->opcode)) {
@@ -391,7 +394,7 @@ enum medge_rx_step medge_conn_step(struct medge_conn *c, u64 now,
 		enum medge_rx_step step;
 
 		if (!(rx->state & MEDGE_RX_PIECE)) {
-			step = step_op(c, rx, buf, piece);
+			step = step_op(c, now, rx, buf, piece);
 			if (step != MEDGE_RX_DONE)
 				return step;
 		}
@@ -399,7 +402,7 @@ enum medge_rx_step medge_conn_step(struct medge_conn *c, u64 now,
 			break;
 		next_op(rx, buf, wire_len);
 	}
-	return finish(c, rx);
+	return finish(c, now, rx);
 }
 
 static void placed_response(struct medge_conn *c, const struct medge_op *op,
@@ -424,6 +427,9 @@ void medge_conn_placed(struct medge_conn *c, u64 now, struct medge_rx *rx,
 
 	rx->state |= MEDGE_RX_PIECE;
 	if (rx->opcode == MEDGE_OP_RESPONSE) {
+		/* An answer that comes is as good as an ack of its request. */
+		c->progress = now;
+		c->backoff = 0;
 		placed_response(c, &piece->op, nak);
 		return;
 	}

@@ -385,7 +385,7 @@ enum medge_gate {
 /* May the current op's piece of @rx be placed? */
 enum medge_gate medge_fence_gate(struct medge_conn *c,
 				 const struct medge_rx *rx);
-void medge_fence_hold(struct medge_conn *c, struct medge_rx *rx,
+void medge_fence_hold(struct medge_conn *c, u64 now, struct medge_rx *rx,
 		      enum medge_gate gate);
 /* The op whose turn it is has no receive; it has one. */
 void medge_fence_enter_rnr(struct medge_conn *c);
@@ -396,9 +396,14 @@ void medge_fence_leave_rnr(struct medge_conn *c);
 enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 				  const struct medge_frame *f,
 				  const struct medge_ack *ack);
-/* Frames were accepted on @rail, up to @high; is an acknowledgement due? */
-void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
-			u32 count, u8 flags);
+/* Frames were accepted on @rail, up to @high. */
+void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high);
+/*
+ * The frames of @rx are settled, or held: there is something to acknowledge. Not
+ * when they are accepted: an ack that goes out while they are being placed
+ * does not cover them, and no other might follow.
+ */
+void medge_ack_due(struct medge_conn *c, u64 now, const struct medge_rx *rx);
 /* Fill in the acknowledgement that every frame carries. */
 void medge_ack_fill(struct medge_conn *c, struct medge_frame *f);
 void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack);
