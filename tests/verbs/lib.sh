@@ -207,6 +207,16 @@ gid_index() {
 	return 1
 }
 
+# Wait until there are $1 QPs that can send.
+wait_connected() {
+	local tries
+	for ((tries = 0; tries < 100; tries++)); do
+		(($(rdma resource show qp | grep -c 'state RTS') < $1)) || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
 # A perftest that only has to work.
 still_works() {
 	perftest 30 ib_write_bw -s 65536 -n 300

@@ -33,7 +33,8 @@ traffic_start() {
 	TRAFFIC+=($!)
 	"$PATTERN" --seed "$((SEED + PORT))" --time 60 >"$WORK/pattern" 2>&1 &
 	TRAFFIC+=($!)
-	pause 200 600
+	wait_connected 8 || failed "the traffic does not start: $(tail -qn 2 "$WORK/client" "$WORK/pattern")"
+	pause 100 600
 }
 
 traffic_kill() {

@@ -55,16 +55,6 @@ start_victim() {
 	start a "${words[@]}" -d "$DEV_A" -x "$GID_A" -F -p "$PORT" "$IP_B"
 }
 
-wait_connected() {
-	local tries
-	for ((tries = 0; tries < 200; tries++)); do
-		rdma resource show qp | grep -q 'state RTS' && return
-		kill -0 "${PIDS[@]}" 2>/dev/null || break
-		sleep 0.02
-	done
-	failed "round $round, $1 does not run: $(tail -qn 2 "$WORK"/output.*)"
-}
-
 kill_all() {
 	local pid tries
 	kill -KILL "$@" 2>/dev/null
@@ -83,7 +73,7 @@ kill_round() {
 	start_victim "$1"
 	random_below 2
 	if [ "$REPLY" = 1 ]; then
-		wait_connected "$1"
+		wait_connected 1 || failed "round $round, $1 does not run: $(tail -qn 2 "$WORK"/output.*)"
 		from=connection
 	fi
 	random_below 600
