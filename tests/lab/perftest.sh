@@ -10,7 +10,7 @@
 perftest() {
 	local tries out status
 	out=$(mktemp /run/perftest-XXXXXX)
-	for ((tries = 0; tries < 5; tries++)); do
+	for ((tries = 0; tries < 10; tries++)); do
 		status=0
 		perftest_once "$out" "$@" || status=$?
 		# On a busy machine perftest sometimes fails to measure the CPU's clock, and then prints zeros.
@@ -31,7 +31,7 @@ perftest_once() {
 	on b taskset -c "$(($(nproc) - 1))" "$tool" -d "$DEV_B" -x "$GID_B" "${way[@]}" "$@" >"$log" 2>&1 &
 	server=$!
 	perftest_listens "$server"
-	on a taskset -c 0 "$tool" -d "$DEV_A" -x "$GID_A" "${way[@]}" "$@" "$IP_B" >"$out" || end=$?
+	on a taskset -c 0 "$tool" -d "$DEV_A" -x "$GID_A" "${way[@]}" "$@" "$IP_B" >"$out" 2>&1 || end=$?
 	# A client that failed may leave its server waiting for ever.
 	((end == 0)) || kill "$server" 2>/dev/null
 	if ! wait "$server" || ((end)); then
