@@ -55,6 +55,7 @@ static const struct ib_device_ops device_ops = {
 	.destroy_cq = medge_destroy_cq,
 	.destroy_qp = medge_destroy_qp,
 	.disassociate_ucontext = medge_disassociate_ucontext,
+	.fill_res_qp_entry = medge_fill_res_qp,
 	.get_hw_stats = medge_get_hw_stats,
 	.get_link_layer = medge_get_link_layer,
 	.get_port_immutable = medge_get_port_immutable,

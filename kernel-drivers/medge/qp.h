@@ -143,6 +143,8 @@ int medge_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int medge_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);
 int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+/* `rdma -dd resource show qp`: the connection's state. */
+int medge_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 
 /* Find a QP by number and count as its user; NULL: none. RCU inside. */
 struct medge_qp *medge_qp_get(struct medge_device *dev, u32 qpn);

@@ -120,7 +120,7 @@ struct op *host_post(struct host *h, const struct medge_request *req)
 	return op;
 }
 
-void host_post_recv(struct host *h, u32 len, bool relaxed)
+void host_fill_recv(struct host *h, u32 len, bool relaxed)
 {
 	struct recv *r;
 
@@ -133,11 +133,21 @@ void host_post_recv(struct host *h, u32 len, bool relaxed)
 	memset(r->bytes, 0xa5, len + RECV_SLACK);
 	TRACE("%llu side %u posts receive %u of %u bytes%s\n", pair_now(h->pair),
 	      h->side, h->nrecvs - 1, len, relaxed ? ", relaxed" : "");
-	if (medge_conn_rnr(h->conn)) {
-		medge_conn_recv_posted(h->conn, pair_now(h->pair));
-		host_released(h);
-		pair_poll(h->pair, h->side);
-	}
+}
+
+void host_ring_recv(struct host *h)
+{
+	if (!medge_conn_rnr(h->conn))
+		return;
+	medge_conn_recv_posted(h->conn, pair_now(h->pair));
+	host_released(h);
+	pair_poll(h->pair, h->side);
+}
+
+void host_post_recv(struct host *h, u32 len, bool relaxed)
+{
+	host_fill_recv(h, len, relaxed);
+	host_ring_recv(h);
 }
 
 static void trace_submit(struct host *h, const struct op *op, u32 op_no)

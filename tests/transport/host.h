@@ -143,6 +143,11 @@ struct host {
 void host_init(struct host *h, u32 region_len);
 void host_free(struct host *h);
 struct op *host_post(struct host *h, const struct medge_request *req);
+/* A receive is in the ring, and can be found there. */
+void host_fill_recv(struct host *h, u32 len, bool relaxed);
+/* The doorbell, which may come later. */
+void host_ring_recv(struct host *h);
+/* Both. */
 void host_post_recv(struct host *h, u32 len, bool relaxed);
 /* Submit what is posted as far as there is room. */
 void host_submit(struct host *h);

@@ -300,12 +300,34 @@ struct recv_event {
 	bool relaxed;
 };
 
+struct ring_event {
+	struct host *host;
+};
+
+static void ring_event(void *arg, bool run)
+{
+	struct ring_event *e = arg;
+
+	if (run)
+		host_ring_recv(e->host);
+	free(e);
+}
+
+/* A frame may find the receive before the doorbell has told of it. */
 static void recv_event(void *arg, bool run)
 {
 	struct recv_event *e = arg;
+	struct pair *p = &e->s->pair;
 
-	if (run)
-		host_post_recv(&e->s->pair.host[e->side], e->len, e->relaxed);
+	if (run) {
+		struct ring_event *ring = malloc(sizeof(*ring));
+
+		ring->host = &p->host[e->side];
+		host_fill_recv(ring->host, e->len, e->relaxed);
+		events_add(&p->events, pair_now(p) +
+			   (rng_below(&e->s->rng, 2) ? 0 :
+			    rng_log(&e->s->rng, MSEC)), ring_event, ring);
+	}
 	free(e);
 }
 

@@ -41,6 +41,24 @@ static void send__is_delivered_when_a_receive_comes(void)
 	pair_free(&p);
 }
 
+/* The doorbell of a receive that a frame has found already is of no use. */
+static void receive__found_by_a_late_frame(void)
+{
+	struct pair p;
+
+	start(&p, 7, 14);
+	send(&p, 200000);
+	while (!medge_conn_rnr(p.host[1].conn))
+		pair_run(&p, pair_now(&p) + USEC);
+	host_fill_recv(&p.host[1], 200000, false);
+	while (medge_conn_rnr(p.host[1].conn))
+		pair_run(&p, pair_now(&p) + USEC);
+	CHECK_EQ(p.host[0].completed, 0);
+	host_ring_recv(&p.host[1]);
+	pair_finish(&p, 10 * MSEC);
+	pair_free(&p);
+}
+
 static void frames_held__are_not_sent_again(void)
 {
 	struct pair p;
@@ -273,6 +291,7 @@ int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
 	RUN(send__is_delivered_when_a_receive_comes);
+	RUN(receive__found_by_a_late_frame);
 	RUN(frames_held__are_not_sent_again);
 	RUN(later_ops__wait_and_follow);
 	RUN(write_imm__needs_a_receive_too);

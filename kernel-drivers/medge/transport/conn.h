@@ -378,6 +378,16 @@ void medge_conn_timeout(struct medge_conn *c, u64 now);
  */
 bool medge_conn_refusing(const struct medge_conn *c);
 
+/**
+ * medge_conn_describe() - tell the connection's state, for people
+ * @put: called with each name and value; other than 0 ends it
+ *
+ * Return: what the last call of @put returned.
+ */
+int medge_conn_describe(const struct medge_conn *c, u64 now,
+			int (*put)(void *arg, const char *name, u64 value),
+			void *arg);
+
 /* No own request, response or acknowledgement is outstanding. */
 bool medge_conn_idle(const struct medge_conn *c);
 

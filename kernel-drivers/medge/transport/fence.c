@@ -29,6 +29,9 @@ static void resolve(struct medge_conn *c, struct medge_recv_op *rop)
 	rop->flags |= MEDGE_RECV_TARGET;
 	if (t.relaxed)
 		rop->flags |= MEDGE_RECV_RELAXED;
+	/* Frames that came before the receive did are held, and can go on. */
+	if (c->nheld_loose)
+		c->recheck = true;
 }
 
 /*
@@ -148,6 +151,7 @@ struct medge_rx *medge_conn_released(struct medge_conn *c)
 
 	if (!c->recheck)
 		return NULL;
+	c->recheck = false;
 	while (*at) {
 		struct medge_rx *rx = *at;
 		enum medge_gate gate = MEDGE_GATE_OPEN;
@@ -157,6 +161,7 @@ struct medge_rx *medge_conn_released(struct medge_conn *c)
 
 		if (gate == MEDGE_GATE_OPEN) {
 			unhold(c, at, prev);
+			c->recheck = true;
 			return rx;
 		}
 		/* Behind one that waits for its turn only loose ones can be ready. */
@@ -165,7 +170,6 @@ struct medge_rx *medge_conn_released(struct medge_conn *c)
 		prev = rx;
 		at = &rx->next;
 	}
-	c->recheck = false;
 	return NULL;
 }
 

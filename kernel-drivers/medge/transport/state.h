@@ -11,6 +11,7 @@
  *   ack.c       what is acknowledged, both ways
  *   recvq.c     frames > pieces > performed ops
  *   fence.c     what may be placed now, and what is held
+ *   describe.c  the state, for people
  */
 #ifndef MEDGE_TRANSPORT_STATE_H
 #define MEDGE_TRANSPORT_STATE_H

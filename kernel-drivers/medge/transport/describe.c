@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A connection's state in names and numbers, for whoever must find out why it waits. */
+#include "state.h"
+
+int medge_conn_describe(const struct medge_conn *c, u64 now,
+			int (*put)(void *arg, const char *name, u64 value),
+			void *arg)
+{
+	const struct medge_recv_op *rop = &c->rops[c->rop_next % MEDGE_OP_WINDOW];
+	const struct {
+		const char *name;
+		u64 value;
+	} of_conn[] = {
+		{ "dead", c->dead },
+		{ "ops_waiting", c->op_next - c->op_send },
+		{ "ops_outstanding", c->op_send - c->op_oldest },
+		{ "op_oldest", c->op_oldest },
+		{ "op_performed", c->op_performed },
+		{ "reads_out", c->reads_out },
+		{ "snd_una", c->snd_una },
+		{ "snd_nxt", c->snd_nxt },
+		{ "frames_unacked", c->nunacked },
+		{ "frames_lost", c->nlost },
+		{ "timeouts", c->backoff },
+		{ "quiet_us", (now - c->progress) / MEDGE_USEC },
+		{ "rnr_wait", c->rnr_wait },
+		{ "nak", c->nak },
+		{ "responses_waiting", c->resp_next - c->resp_send },
+		{ "responses_outstanding", c->resp_send - c->resp_oldest },
+		{ "rcv_nxt", c->rcv_nxt },
+		{ "rcv_high", c->rcv_high },
+		{ "rop_next", c->rop_next },
+		{ "rop_flags", rop->flags },
+		{ "rop_opcode", rop->op.opcode },
+		{ "rop_wire_flags", rop->op.flags },
+		{ "rop_placed", rop->placed },
+		{ "rop_len", rop->op.op_len },
+		{ "rop_busy", rop->busy },
+		{ "held", c->nheld },
+		{ "held_loose", c->nheld_loose },
+		{ "rnr", c->rcv_rnr },
+		{ "refused", c->refused ? c->refuse_nak : 0 },
+		{ "retransmits", c->stats.retransmits },
+	};
+	u32 i;
+	int ret;
+
+	for (i = 0; i < ARRAY_SIZE(of_conn); i++) {
+		ret = put(arg, of_conn[i].name, of_conn[i].value);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
