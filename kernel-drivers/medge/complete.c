@@ -285,6 +285,10 @@ static u8 op_atomic(struct medge_conn *c, const struct medge_op *op,
 	if (!mr)
 		return MEDGE_NAK_ACCESS;
 	page = medge_mr_page(mr, op->addr, &off);
+	if (!page) {
+		medge_mr_put(mr);
+		return MEDGE_NAK_ACCESS;
+	}
 	map = kmap_local_page(page);
 	word = map + off;
 	if (!IS_ALIGNED(off, sizeof(u64)))

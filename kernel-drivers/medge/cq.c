@@ -27,22 +27,23 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct medge_cq *cq = to_medge_cq(ibcq);
 	int err;
 
-	if (!udata)
-		return -EOPNOTSUPP;
 	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > MEDGE_MAX_CQE)
 		return -EINVAL;
-	if (udata->outlen < sizeof(resp))
+	if (udata && udata->outlen < sizeof(resp))
 		return -EINVAL;
 
 	spin_lock_init(&cq->lock);
 	INIT_WORK(&cq->error_work, raise_cq_error);
+	medge_kcq_init(cq, !udata);
 	err = medge_ring_create(&cq->ring, medge_udata_context(udata),
 				attr->cqe, MEDGE_CQE_SHIFT, &resp.cq);
 	if (err)
 		return err;
 	ibcq->cqe = resp.cq.nentries;
+	if (!udata)
+		return 0;
 
 	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
 	if (err)
@@ -55,6 +56,7 @@ int medge_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct medge_cq *cq = to_medge_cq(ibcq);
 
 	cancel_work_sync(&cq->error_work);
+	tasklet_kill(&cq->handler);
 	medge_ring_destroy(&cq->ring);
 	return 0;
 }
@@ -63,14 +65,15 @@ int medge_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	enum ib_cq_notify_flags want = flags & IB_CQ_SOLICITED_MASK;
 	struct medge_cq *cq = to_medge_cq(ibcq);
+	unsigned long irq;
 	bool missed;
 
-	spin_lock_bh(&cq->lock);
+	spin_lock_irqsave(&cq->lock, irq);
 	/* Armed for any completion, it stays so when solicited ones are asked for. */
 	if (cq->armed != IB_CQ_NEXT_COMP)
 		cq->armed = want;
 	missed = READ_ONCE(cq->ring.hdr->cons) != cq->ring.prod;
-	spin_unlock_bh(&cq->lock);
+	spin_unlock_irqrestore(&cq->lock, irq);
 
 	return flags & IB_CQ_REPORT_MISSED_EVENTS && missed;
 }
@@ -118,6 +121,10 @@ void medge_cq_add(struct medge_cq *cq, const struct medge_cqe *cqe,
 	}
 	spin_unlock(&cq->lock);
 
-	if (notify)
+	if (!notify)
+		return;
+	if (cq->handler_apart)
+		tasklet_schedule(&cq->handler);
+	else
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }

@@ -3,6 +3,7 @@
 #ifndef MEDGE_CQ_H
 #define MEDGE_CQ_H
 
+#include <linux/interrupt.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
@@ -17,6 +18,9 @@ struct medge_cq {
 	enum ib_cq_notify_flags armed;	/* 0: not armed */
 	bool error;			/* overran */
 	struct work_struct error_work;	/* IB_EVENT_CQ_ERR */
+	/* A kernel consumer's handler may poll and post: not under our locks. */
+	bool handler_apart;
+	struct tasklet_struct handler;
 };
 
 static inline struct medge_cq *to_medge_cq(struct ib_cq *ibcq)
@@ -36,5 +40,9 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
 int medge_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int medge_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+
+/* kcq.c: the side of a kernel consumer. */
+void medge_kcq_init(struct medge_cq *cq, bool kernel);
+int medge_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 
 #endif /* MEDGE_CQ_H */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Memory regions: pinned, found by random key, checked on each use. */
+#include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 
@@ -104,6 +105,40 @@ struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 free:
 	kfree(mr);
 	return ERR_PTR(err);
+}
+
+/*
+ * All memory of the kernel, for a consumer's PD. The device is one of virtual
+ * DMA: what ib_dma_map_*() say is the address the kernel itself uses. Each PD
+ * has a key of its own, since QPs of other PDs may not use it.
+ */
+struct ib_mr *medge_get_dma_mr(struct ib_pd *pd, int access)
+{
+	struct medge_mr *mr;
+	int err;
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->access = access;
+	mr->length = U64_MAX;
+	mr->ibmr.pd = pd;
+	refcount_set(&mr->ref, 1);
+	init_completion(&mr->gone);
+	err = publish(to_medge_device(pd->device), mr);
+	if (!err)
+		return &mr->ibmr;
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+struct page *medge_mr_kernel_page(u64 addr)
+{
+	const void *va = (const void *)(uintptr_t)addr;
+
+	if (is_vmalloc_or_module_addr(va))
+		return vmalloc_to_page(va);
+	return virt_addr_valid(va) ? virt_to_page(va) : NULL;
 }
 
 int medge_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory regions: pinned user pages, found by key. */
+/* Memory regions: pinned user pages, or the kernel's own memory, found by key. */
 #ifndef MEDGE_MR_H
 #define MEDGE_MR_H
 
@@ -18,7 +18,7 @@ struct medge_mr {
 	u64 iova;
 	u64 length;
 	u32 page_off;			/* of iova in pages[0] */
-	struct page **pages;		/* kvmalloc'd */
+	struct page **pages;		/* kvmalloc'd; NULL: all kernel memory, iova is its address */
 	u32 npages;
 	struct ib_umem *umem;
 	refcount_t ref;			/* users of pages[] */
@@ -44,13 +44,21 @@ struct medge_mr *medge_mr_get(struct ib_pd *pd, u32 key, u64 addr, u64 len,
 			      int access);
 void medge_mr_put(struct medge_mr *mr);
 
-/* The page that holds @addr, and in @off where. @addr is within @mr. */
+/* The page of kernel memory at @addr; NULL: there is none. */
+struct page *medge_mr_kernel_page(u64 addr);
+
+/*
+ * The page that holds @addr, and in @off where. @addr is within @mr. NULL: a
+ * kernel consumer gave an address that is not memory.
+ */
 static inline struct page *medge_mr_page(const struct medge_mr *mr, u64 addr,
 					 u32 *off)
 {
 	u64 pos = addr - mr->iova + mr->page_off;
 
 	*off = pos & ~PAGE_MASK;
+	if (!mr->pages)
+		return medge_mr_kernel_page(addr);
 	return mr->pages[pos >> PAGE_SHIFT];
 }
 
@@ -61,6 +69,7 @@ void medge_mr_table_destroy(struct medge_device *dev);
 struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 				u64 iova, int access, struct ib_dmah *dmah,
 				struct ib_udata *udata);
+struct ib_mr *medge_get_dma_mr(struct ib_pd *pd, int access);
 int medge_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 #endif /* MEDGE_MR_H */

@@ -62,6 +62,10 @@ u32 medge_walk_next(struct medge_walk *w, u32 max, struct page **page,
 	if (!len || w->fault || !walk_enter(w))
 		return 0;
 	*page = medge_mr_page(w->mr, w->sge->addr + w->skip, off);
+	if (!*page) {
+		w->fault = true;
+		return 0;
+	}
 	len = min3(len, w->sge->length - w->skip, (u32)PAGE_SIZE - *off);
 	w->skip += len;
 	w->left -= len;

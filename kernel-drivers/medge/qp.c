@@ -68,6 +68,7 @@ static void close_qp(struct medge_qp *qp)
 	/* It needs to be let in, so all it can do is to be cancelled. */
 	hrtimer_cancel(&qp->timer);
 	qp->timer_at = MEDGE_NEVER;
+	medge_kpost_stop(&qp->kpost);
 }
 
 static void open_qp(struct medge_qp *qp)
@@ -309,9 +310,14 @@ static void destroy_queues(struct medge_qp *qp)
 /* What the user asked of us; a provider may know fewer flags than we, or more. */
 static int read_request(struct ib_udata *udata, struct medge_create_qp_req *req)
 {
-	size_t len = min(sizeof(*req), udata->inlen);
+	size_t len;
 
 	*req = (struct medge_create_qp_req) {};
+	if (!udata)
+		return 0;
+	if (udata->outlen < sizeof(struct medge_create_qp_resp))
+		return -EINVAL;
+	len = min(sizeof(*req), udata->inlen);
 	if (ib_copy_from_udata(req, udata, len))
 		return -EFAULT;
 	if (udata->inlen > len &&
@@ -333,6 +339,7 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 			    HRTIMER_MODE_ABS_SOFT);
 	qp->timer_at = MEDGE_NEVER;
 	qp->state = IB_QPS_RESET;
+	medge_kpost_init(&qp->kpost, !qp->ibqp.uobject);
 	qp->relaxed = req->flags & MEDGE_CREATE_QP_RELAXED;
 	qp->sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->max_sge = init->cap.max_send_sge;
@@ -349,6 +356,7 @@ static int publish_qp(struct medge_qp *qp)
 	if (!qp->ref)
 		return -ENOMEM;
 	init_completion(&qp->ref->unused);
+	qp->ref->ibqp = &qp->ibqp;
 	do {
 		qp->qpn = 2 + get_random_u32_below(BIT(24) - 3);
 		err = xa_insert(&qp->dev->qps, qp->qpn, qp->ref, GFP_KERNEL);
@@ -376,7 +384,7 @@ static int build_qp(struct medge_qp *qp, struct ib_qp_init_attr *init,
 		return err;
 	reset_rings(qp);
 	qp->init = *init;
-	if (ib_copy_to_udata(udata, &resp, sizeof(resp)))
+	if (udata && ib_copy_to_udata(udata, &resp, sizeof(resp)))
 		return -EFAULT;
 	return publish_qp(qp);
 }
@@ -389,15 +397,11 @@ int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct medge_qp *qp = to_medge_qp(ibqp);
 	int err;
 
-	if (!udata)
-		return -EOPNOTSUPP;
 	err = check_init(init);
 	if (!err)
 		err = read_request(udata, &req);
 	if (err)
 		return err;
-	if (udata->outlen < sizeof(struct medge_create_qp_resp))
-		return -EINVAL;
 	if (!atomic_add_unless(&dev->num_qps, 1, MEDGE_MAX_QP))
 		return -ENOMEM;
 

@@ -11,6 +11,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "cq.h"
+#include "kpost.h"
 #include "mr.h"
 #include "ring.h"
 #include "transport/conn.h"
@@ -43,6 +44,7 @@ struct medge_recv_snap {
  */
 struct medge_qp_ref {
 	struct medge_qp *qp;		/* NULL: QP is being reset or destroyed */
+	struct ib_qp *ibqp;
 	refcount_t users;		/* and one of the QP's own */
 	struct completion unused;
 	struct rcu_head rcu;
@@ -68,6 +70,7 @@ struct medge_qp_ref {
  * @flush_late: flush as soon as @placing is 0
  * @reaped: SQ ring index up to which flush has completed WQEs
  * @sq_snaps, @rq_snaps: (snap size is 1 << shift plus the snap's own fields)
+ * @kpost: if it is a kernel consumer's
  */
 struct medge_qp {
 	struct ib_qp ibqp;
@@ -76,6 +79,7 @@ struct medge_qp {
 	struct medge_qp_ref *ref;
 	struct mutex modify_lock;
 	struct hrtimer timer;		/* conn's deadline; softirq mode */
+	struct medge_kpost kpost;
 
 	spinlock_t lock;
 	enum ib_qp_state state;
@@ -159,11 +163,9 @@ void medge_qp_put(struct medge_qp *qp);
 void medge_qps_rail_changed(struct medge_device *dev, u32 rail, u32 weight);
 
 /* ---- send.c: data path out ---- */
-/* Doorbells: ib_device_ops.post_send/post_recv of no WRs (kernel WRs: EOPNOTSUPP). */
-int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
-		    const struct ib_send_wr **bad);
-int medge_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-		    const struct ib_recv_wr **bad);
+/* Doorbells: look at the ring. Not under a lock, interrupts on. */
+void medge_send_doorbell(struct medge_qp *qp);
+void medge_recv_doorbell(struct medge_qp *qp);
 
 /*
  * Take WQEs from the SQ and build skbs for all that the connection wants to

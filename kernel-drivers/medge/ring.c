@@ -21,15 +21,13 @@ static size_t ring_bytes(u32 nentries, u32 shift)
 	return PAGE_ALIGN(MEDGE_RING_ENTRIES + ((size_t)nentries << shift));
 }
 
-int medge_ring_create(struct medge_ring *ring, struct ib_ucontext *uctx,
-		      u32 nentries, u32 shift, struct medge_ring_map *map)
+/* Memory that the user may map. */
+static int alloc_user(struct medge_ring *ring, struct ib_ucontext *uctx,
+		      size_t bytes, struct medge_ring_map *map)
 {
 	struct medge_ring_mmap *m;
-	size_t bytes;
 	int err;
 
-	nentries = roundup_pow_of_two(nentries);
-	bytes = ring_bytes(nentries, shift);
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (!m)
 		return -ENOMEM;
@@ -41,23 +39,44 @@ int medge_ring_create(struct medge_ring *ring, struct ib_ucontext *uctx,
 	err = rdma_user_mmap_entry_insert(uctx, &m->entry, bytes);
 	if (err)
 		goto free;
-
 	ring->hdr = m->mem;
 	ring->mmap = m;
-	ring->mask = nentries - 1;
-	ring->shift = shift;
-	medge_ring_reset(ring);
-
 	map->offset = rdma_user_mmap_get_offset(&m->entry);
-	map->length = bytes;
-	map->nentries = nentries;
-	map->shift = shift;
 	return 0;
 
 free:
 	vfree(m->mem);
 	kfree(m);
 	return err;
+}
+
+static int alloc_kernel(struct medge_ring *ring, size_t bytes)
+{
+	ring->hdr = vzalloc(bytes);
+	ring->mmap = NULL;
+	return ring->hdr ? 0 : -ENOMEM;
+}
+
+int medge_ring_create(struct medge_ring *ring, struct ib_ucontext *uctx,
+		      u32 nentries, u32 shift, struct medge_ring_map *map)
+{
+	size_t bytes;
+	int err;
+
+	nentries = roundup_pow_of_two(nentries);
+	bytes = ring_bytes(nentries, shift);
+	err = uctx ? alloc_user(ring, uctx, bytes, map) :
+		     alloc_kernel(ring, bytes);
+	if (err)
+		return err;
+
+	ring->mask = nentries - 1;
+	ring->shift = shift;
+	medge_ring_reset(ring);
+	map->length = bytes;
+	map->nentries = nentries;
+	map->shift = shift;
+	return 0;
 }
 
 void medge_ring_reset(struct medge_ring *ring)
@@ -75,8 +94,11 @@ void medge_ring_destroy(struct medge_ring *ring)
 {
 	if (!ring->hdr)
 		return;
+	if (ring->mmap)
+		rdma_user_mmap_entry_remove(&ring->mmap->entry);
+	else
+		vfree(ring->hdr);
 	ring->hdr = NULL;
-	rdma_user_mmap_entry_remove(&ring->mmap->entry);
 }
 
 void medge_ring_mmap_free(struct rdma_user_mmap_entry *entry)

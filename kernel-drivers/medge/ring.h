@@ -2,7 +2,8 @@
 /*
  * Rings in memory shared with user space (layout: medge-abi.h). The kernel's
  * own indices are here, out of the user's reach; the shared copies are read
- * once, masked and never trusted.
+ * once, masked and never trusted. A kernel consumer's rings are the same, but
+ * for their memory, which nobody maps.
  */
 #ifndef MEDGE_RING_H
 #define MEDGE_RING_H
@@ -17,10 +18,13 @@ struct medge_ring {
 	u32 prod;			/* CQ: ours. SQ, RQ: last value read, bounded */
 	u32 cons;			/* SQ, RQ: next to snapshot. CQ: unused */
 	u32 done;			/* SQ, RQ: completed, published as hdr->cons */
-	struct medge_ring_mmap *mmap;	/* its rdma_user_mmap_entry */
+	struct medge_ring_mmap *mmap;	/* its rdma_user_mmap_entry; NULL: a kernel consumer's */
 };
 
-/* Allocate, and describe in @map for the user; nentries is rounded up to a power of two. */
+/*
+ * Allocate, and describe in @map for the user (@uctx NULL: for the kernel);
+ * nentries is rounded up to a power of two.
+ */
 int medge_ring_create(struct medge_ring *ring, struct ib_ucontext *uctx,
 		      u32 nentries, u32 shift, struct medge_ring_map *map);
 void medge_ring_destroy(struct medge_ring *ring);

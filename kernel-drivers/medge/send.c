@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Build frames from the sender's own memory, and give them to the rails. */
 #include <linux/etherdevice.h>
+#include <linux/net.h>
 #include <linux/skbuff.h>
 #include <linux/unaligned.h>
 
@@ -130,7 +131,7 @@ static void add_len(struct sk_buff *skb, u32 len, u32 truesize)
 	skb->truesize += truesize;
 }
 
-/* The pages themselves. Return: they are too many, bytes are left. */
+/* The pages themselves. Return: they cannot be used, or are too many. */
 static bool add_pages(struct sk_buff *skb, struct medge_walk *w)
 {
 	struct skb_shared_info *si = skb_shinfo(skb);
@@ -145,6 +146,9 @@ static bool add_pages(struct sk_buff *skb, struct medge_walk *w)
 			    page == last + 1 &&
 			    page_folio(page) == page_folio(last);
 
+		/* A kernel consumer's may be such as know no references. */
+		if (!sendpage_ok(page))
+			return true;
 		if (next) {
 			skb_frag_size_add(&si->frags[si->nr_frags - 1], len);
 		} else {
@@ -441,17 +445,10 @@ void medge_send_unlock(struct medge_qp *qp)
 	medge_send_flush(qp->dev, &out);
 }
 
-int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
-		    const struct ib_send_wr **bad)
+void medge_send_doorbell(struct medge_qp *qp)
 {
-	struct medge_qp *qp = to_medge_qp(ibqp);
-
-	if (wr) {
-		*bad = wr;
-		return -EOPNOTSUPP;
-	}
 	if (!medge_qp_hold(qp))
-		return 0;
+		return;
 	spin_lock_bh(&qp->lock);
 	medge_count(qp->dev, doorbells);
 	if (qp->state == IB_QPS_ERR)
@@ -459,21 +456,14 @@ int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	qp->now = ktime_get_ns();
 	medge_send_unlock(qp);
 	medge_qp_put(qp);
-	return 0;
 }
 
-int medge_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-		    const struct ib_recv_wr **bad)
+void medge_recv_doorbell(struct medge_qp *qp)
 {
-	struct medge_qp *qp = to_medge_qp(ibqp);
 	struct sk_buff_head used;
 
-	if (wr) {
-		*bad = wr;
-		return -EOPNOTSUPP;
-	}
 	if (!medge_qp_hold(qp))
-		return 0;
+		return;
 	__skb_queue_head_init(&used);
 	spin_lock_bh(&qp->lock);
 	medge_count(qp->dev, doorbells);
@@ -492,5 +482,4 @@ int medge_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	medge_send_unlock(qp);
 	__skb_queue_purge_reason(&used, SKB_CONSUMED);
 	medge_qp_put(qp);
-	return 0;
 }
