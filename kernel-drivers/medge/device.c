@@ -11,6 +11,7 @@
 #include "device.h"
 #include "mr.h"
 #include "qp.h"
+#include "query.h"
 #include "ring.h"
 #include "verbs.h"
 
@@ -184,6 +185,7 @@ static void name_device(struct ib_device *ibdev, const struct net_device *netdev
 	strscpy(ibdev->node_desc, MEDGE_NODE_DESC, sizeof(ibdev->node_desc));
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
+	ibdev->driver_def = medge_query_methods;
 	ibdev->num_comp_vectors = num_possible_cpus();
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |

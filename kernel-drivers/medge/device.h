@@ -42,6 +42,7 @@ struct medge_device {
 	atomic_t num_qps;
 	struct rhashtable mrs;		/* by key; RCU read */
 	struct medge_device_stats __percpu *stats;
+	struct medge_rail_stats __percpu *rail_stats;	/* MEDGE_MAX_RAILS */
 	struct medge_conn_stats *retired;
 	spinlock_t retired_lock;	/* inside nothing; BHs off */
 	struct list_head entry;

@@ -6,9 +6,22 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
+#include <rdma/medge-abi.h>
+
 #include "device.h"
 #include "qp.h"
 #include "rail.h"
+
+static u32 frames_of(const struct sk_buff *skb)
+{
+	return skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1;
+}
+
+/* Bytes on the wire from the Ethernet header on; @skb starts at ours. */
+static u32 wire_bytes(const struct sk_buff *skb, u32 frames)
+{
+	return skb->len + ETH_HLEN + (frames - 1) * (ETH_HLEN + MEDGE_HDR_LEN);
+}
 
 /* ---- receive ---- */
 
@@ -29,6 +42,7 @@ static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
 	struct medge_rail *rail = container_of(pt, struct medge_rail, pt);
 	struct medge_device *dev = rail->dev;
 	u8 smac[ETH_ALEN];
+	u32 frames;
 
 	skb = skb_share_check(skb, GFP_ATOMIC);
 	if (!skb) {
@@ -43,7 +57,10 @@ static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
 		medge_count_drop(dev, MEDGE_DROP_RUNT);
 		goto drop;
 	}
+	frames = frames_of(skb);
 	medge_count(dev, rx_skbs);
+	medge_rail_count_add(dev, rail->index, rx_frames, frames);
+	medge_rail_count_add(dev, rail->index, rx_bytes, wire_bytes(skb, frames));
 	ether_addr_copy(smac, eth_hdr(skb)->h_source);
 	medge_receive(rail, skb, smac);
 	return NET_RX_SUCCESS;
@@ -80,8 +97,9 @@ static int loop_back(struct sk_buff *skb, struct net_device *netdev)
 }
 
 void medge_rail_xmit(struct medge_device *dev, u32 rail_index, const u8 *dmac,
-		     struct sk_buff *skb, bool more)
+		     struct sk_buff *skb, bool more, bool again)
 {
+	u32 frames = frames_of(skb), bytes = wire_bytes(skb, frames);
 	const u8 *smac = dev->netdev->dev_addr;
 	struct medge_rail *rail;
 	int err = -ENETDOWN;
@@ -102,10 +120,16 @@ void medge_rail_xmit(struct medge_device *dev, u32 rail_index, const u8 *dmac,
 	}
 	rcu_read_unlock();
 
-	if (err)
+	if (err) {
 		medge_count(dev, tx_errors);
-	else
-		medge_count(dev, tx_skbs);
+		medge_rail_count(dev, rail_index, tx_errors);
+		return;
+	}
+	medge_count(dev, tx_skbs);
+	medge_rail_count_add(dev, rail_index, tx_frames, frames);
+	medge_rail_count_add(dev, rail_index, tx_bytes, bytes);
+	if (again)
+		medge_rail_count_add(dev, rail_index, tx_retransmits, frames);
 }
 
 /* ---- what the rails are like ---- */
@@ -141,6 +165,51 @@ u64 medge_rails_speed(struct medge_device *dev)
 	}
 	rcu_read_unlock();
 	return sum;
+}
+
+static void describe_rail(const struct medge_rail *rail,
+			  struct medge_rail_info *info)
+{
+	const struct net_device *netdev = rail->netdev;
+	struct medge_rail_stats sum;
+
+	medge_rail_stats_read(rail->dev, rail->index, &sum);
+	*info = (struct medge_rail_info) {
+		.index = rail->index,
+		.ifindex = netdev->ifindex,
+		.mtu = READ_ONCE(netdev->mtu),
+		.speed_mbps = READ_ONCE(rail->speed),
+		.weight = READ_ONCE(rail->weight),
+		.tx_frames = sum.tx_frames,
+		.tx_bytes = sum.tx_bytes,
+		.tx_retransmits = sum.tx_retransmits,
+		.tx_errors = sum.tx_errors,
+		.rx_frames = sum.rx_frames,
+		.rx_bytes = sum.rx_bytes,
+	};
+	if (info->weight)
+		info->flags |= MEDGE_RAIL_UP;
+	BUILD_BUG_ON(sizeof(info->name) != IFNAMSIZ);
+	strscpy((char *)info->name, netdev->name, sizeof(info->name));
+}
+
+u32 medge_rails_describe(struct medge_device *dev, struct medge_rail_info *info,
+			 u32 max)
+{
+	struct medge_rail *rail;
+	u32 i, n = 0;
+
+	rcu_read_lock();
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		rail = rcu_dereference(dev->rails.rail[i]);
+		if (!rail)
+			continue;
+		if (n < max)
+			describe_rail(rail, &info[n]);
+		n++;
+	}
+	rcu_read_unlock();
+	return n;
 }
 
 static struct medge_rail *rail_at(struct medge_device *dev, u32 i)

@@ -10,6 +10,7 @@
 #include "transport/wire.h"
 
 struct medge_device;
+struct medge_rail_info;
 
 /**
  * struct medge_rail - one Ethernet port of a device
@@ -78,16 +79,20 @@ u64 medge_rails_speed(struct medge_device *dev);
 /* The weight of a rail, 0 if there is none. Any context. */
 u32 medge_rail_weight(struct medge_device *dev, u32 rail);
 
+/* Describe up to @max rails. Return: how many there are. */
+u32 medge_rails_describe(struct medge_device *dev, struct medge_rail_info *info,
+			 u32 max);
+
 /*
  * Send frames whose skbs have the medge header at skb->data (headroom for the
  * Ethernet header is there, room of LL_RESERVED_SPACE). Consumes the skb;
  * errors are losses, and counted. Softirq or process context, not under a QP lock.
  * @more: another skb for the same rail follows at once (a hint; the qdisc layer
- * finds out for itself).
+ * finds out for itself). @again: its frames were sent before, for the counters.
  * A destination that is the device's own address is looped back.
  */
 void medge_rail_xmit(struct medge_device *dev, u32 rail, const u8 *dmac,
-		     struct sk_buff *skb, bool more);
+		     struct sk_buff *skb, bool more, bool again);
 
 /*
  * receive.c: a frame for @rail's device, skb->data at the medge header;

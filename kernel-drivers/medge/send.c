@@ -29,6 +29,7 @@ enum {
 /* What flush must know of an skb. */
 struct tx_cb {
 	u32 rail;
+	bool again;
 };
 
 static struct tx_cb *tx_cb(struct sk_buff *skb)
@@ -341,6 +342,7 @@ static struct sk_buff *build(struct medge_qp *qp, const struct medge_tx *tx)
 	if (result == BUILT) {
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 		tx_cb(skb)->rail = tx->rail;
+		tx_cb(skb)->again = tx->again;
 		return skb;
 	}
 	kfree_skb(skb);
@@ -399,11 +401,11 @@ static void xmit_batch(struct medge_device *dev, struct medge_send_batch *out)
 	struct sk_buff *skb, *next;
 
 	while ((skb = __skb_dequeue(&out->skbs))) {
-		u32 rail = tx_cb(skb)->rail;
+		struct tx_cb cb = *tx_cb(skb);
 
 		next = skb_peek(&out->skbs);
-		medge_rail_xmit(dev, rail, out->dmac, skb,
-				next && tx_cb(next)->rail == rail);
+		medge_rail_xmit(dev, cb.rail, out->dmac, skb,
+				next && tx_cb(next)->rail == cb.rail, cb.again);
 	}
 }
 

@@ -51,11 +51,15 @@ int medge_stats_init(struct medge_device *dev)
 	spin_lock_init(&dev->retired_lock);
 	dev->retired = kzalloc(sizeof(*dev->retired), GFP_KERNEL);
 	dev->stats = alloc_percpu(struct medge_device_stats);
-	return dev->retired && dev->stats ? 0 : -ENOMEM;
+	dev->rail_stats = __alloc_percpu(MEDGE_MAX_RAILS *
+					 sizeof(*dev->rail_stats),
+					 __alignof__(*dev->rail_stats));
+	return dev->retired && dev->stats && dev->rail_stats ? 0 : -ENOMEM;
 }
 
 void medge_stats_destroy(struct medge_device *dev)
 {
+	free_percpu(dev->rail_stats);
 	free_percpu(dev->stats);
 	kfree(dev->retired);
 }
@@ -115,6 +119,25 @@ static void sum_cpus(struct medge_device *dev, struct medge_device_stats *sum)
 #undef X
 		for (i = 0; i < MEDGE_DROPS; i++)
 			sum->drops[i] += READ_ONCE(st->drops[i]);
+	}
+}
+
+void medge_rail_stats_read(struct medge_device *dev, u32 rail,
+			   struct medge_rail_stats *sum)
+{
+	int cpu;
+
+	*sum = (struct medge_rail_stats) {};
+	for_each_possible_cpu(cpu) {
+		const struct medge_rail_stats *st =
+			&per_cpu_ptr(dev->rail_stats, cpu)[rail];
+
+		sum->tx_frames += READ_ONCE(st->tx_frames);
+		sum->tx_bytes += READ_ONCE(st->tx_bytes);
+		sum->tx_retransmits += READ_ONCE(st->tx_retransmits);
+		sum->tx_errors += READ_ONCE(st->tx_errors);
+		sum->rx_frames += READ_ONCE(st->rx_frames);
+		sum->rx_bytes += READ_ONCE(st->rx_bytes);
 	}
 }
 

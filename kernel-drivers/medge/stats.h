@@ -46,6 +46,29 @@ struct medge_device_stats {
 #define medge_count(dev, field) medge_count_add(dev, field, 1)
 #define medge_count_drop(dev, reason) medge_count(dev, drops[reason])
 
+/*
+ * What went over a rail, by its index: frames and bytes from the Ethernet header
+ * on, a superframe's as its frames are on the wire. They outlive the rail.
+ */
+struct medge_rail_stats {
+	u64 tx_frames;
+	u64 tx_bytes;
+	u64 tx_retransmits;	/* of tx_frames */
+	u64 tx_errors;		/* skbs that the rail refused */
+	u64 rx_frames;
+	u64 rx_bytes;
+};
+
+/* BHs are off. */
+#define medge_rail_count_add(dev, rail, field, n) \
+	__this_cpu_add((dev)->rail_stats[rail].field, n)
+#define medge_rail_count(dev, rail, field) \
+	medge_rail_count_add(dev, rail, field, 1)
+
+/* Sums over all CPUs. */
+void medge_rail_stats_read(struct medge_device *dev, u32 rail,
+			   struct medge_rail_stats *sum);
+
 int medge_stats_init(struct medge_device *dev);
 void medge_stats_destroy(struct medge_device *dev);
 

@@ -91,7 +91,7 @@ static const struct verbs_match_ent medge_match_table[] = {
 	{ .kind = VERBS_MATCH_SENTINEL },
 };
 
-static const struct verbs_device_ops medge_dev_ops = {
+const struct verbs_device_ops medge_dev_ops = {
 	.name = "medge",
 	.match_min_abi_version = MEDGE_ABI_VERSION,
 	.match_max_abi_version = MEDGE_ABI_VERSION,

@@ -58,6 +58,12 @@ static inline struct medge_qp *to_medge_qp(struct ibv_qp *qp)
 }
 
 extern const struct verbs_context_ops medge_context_ops;
+extern const struct verbs_device_ops medge_dev_ops;
+
+/* verbs.c: ibv_create_qp_ex() with flags of enum medge_create_qp_flags. */
+struct ibv_qp *medge_create_qp_flags(struct ibv_context *context,
+				     struct ibv_qp_init_attr_ex *attr,
+				     uint32_t flags);
 
 /* send.c, recv.c, poll.c */
 int medge_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,

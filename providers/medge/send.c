@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "medge.h"
+#include "medgedv.h"
 
 enum medge_operand {
 	MEDGE_HAS_TARGET = 1 << 0,	/* remote address and key */
@@ -129,6 +130,10 @@ static uint16_t medge_wqe_flags_of(const struct medge_qp *qp,
 		flags |= MEDGE_WQE_INLINE;
 	if (send_flags & IBV_SEND_FENCE)
 		flags |= MEDGE_WQE_FENCE;
+	if (send_flags & MEDGE_SEND_FENCE_BACKWARD)
+		flags |= MEDGE_WQE_FENCE_BACKWARD;
+	if (send_flags & MEDGE_SEND_FENCE_FORWARD)
+		flags |= MEDGE_WQE_FENCE_FORWARD;
 	return flags;
 }
 

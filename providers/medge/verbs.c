@@ -210,8 +210,9 @@ static void medge_qp_free(struct medge_qp *qp)
 	free(qp);
 }
 
-static struct ibv_qp *medge_create_qp(struct ibv_pd *pd,
-				      struct ibv_qp_init_attr *attr)
+static struct ibv_qp *medge_make_qp(struct ibv_pd *pd,
+				    struct ibv_qp_init_attr *attr,
+				    uint32_t flags)
 {
 	struct {
 		struct ib_uverbs_create_qp_resp ibv_resp;
@@ -220,7 +221,7 @@ static struct ibv_qp *medge_create_qp(struct ibv_pd *pd,
 	struct {
 		struct ibv_create_qp ibv_cmd;
 		struct medge_create_qp_req drv;
-	} cmd = {};
+	} cmd = { .drv.flags = flags };
 	struct medge_qp *qp;
 	int ret;
 
@@ -260,16 +261,29 @@ err_free:
 	return NULL;
 }
 
-/* ibv_create_qp() serves the plain case; there are no extensions yet. */
-static struct ibv_qp *medge_create_qp_ex(struct ibv_context *context,
-					 struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *medge_create_qp(struct ibv_pd *pd,
+				      struct ibv_qp_init_attr *attr)
+{
+	return medge_make_qp(pd, attr, 0);
+}
+
+/* There are no extensions of rdma-core's yet. */
+struct ibv_qp *medge_create_qp_flags(struct ibv_context *context,
+				     struct ibv_qp_init_attr_ex *attr,
+				     uint32_t flags)
 {
 	(void)context;
 	if (attr->comp_mask != IBV_QP_INIT_ATTR_PD) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	return medge_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+	return medge_make_qp(attr->pd, (struct ibv_qp_init_attr *)attr, flags);
+}
+
+static struct ibv_qp *medge_create_qp_ex(struct ibv_context *context,
+					 struct ibv_qp_init_attr_ex *attr)
+{
+	return medge_create_qp_flags(context, attr, 0);
 }
 
 /* RESET empties the rings; no post may see them half way. */

@@ -37,7 +37,7 @@ plan() {
 	)
 }
 
-# The path of one of our programs: as CMake built it beside the provider, or built here.
+# program NAME [LIBRARY...]: the path of one of our programs: as CMake built it beside the provider, or built here.
 program() {
 	local dir
 	dir=$(plan PROVIDER)
@@ -45,7 +45,7 @@ program() {
 	if ! [ -x "$dir/$1" ]; then
 		dir=$WORK
 		[ -x "$dir/$1" ] || cc -O2 -D_GNU_SOURCE -o "$dir/$1" "$HERE/$1.c" \
-			"$HERE/verbs_test.c" -libverbs -lpthread >&2 || exit
+			"$HERE/verbs_test.c" "${@:2}" -libverbs -lpthread >&2 || exit
 	fi
 	printf '%s\n' "$dir/$1"
 }

@@ -189,7 +189,8 @@ int end_create(struct end *end, struct side *side,
 	init.cap.max_send_sge = OR(opt->send_sge, 1);
 	init.cap.max_recv_sge = OR(opt->recv_sge, 1);
 	init.cap.max_inline_data = opt->inline_data;
-	end->qp = ibv_create_qp(side->pd, &init);
+	end->qp = opt->create_qp ? opt->create_qp(side, &init) :
+				   ibv_create_qp(side->pd, &init);
 	if (!end->qp)
 		return errno;
 	end->cap = init.cap;

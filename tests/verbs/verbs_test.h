@@ -61,6 +61,9 @@ struct pair_options {
 	uint8_t min_rnr_timer;
 	int access;		/* of the QPs */
 	uint32_t path_mtu;
+	/* NULL: ibv_create_qp() */
+	struct ibv_qp *(*create_qp)(struct side *side,
+				    struct ibv_qp_init_attr *init);
 };
 
 /* Prints the reason and exits with status 1. */

@@ -193,6 +193,7 @@ struct medge_tx {
 	struct medge_op op;
 	u64 atomic;		/* response to an atomic: the payload */
 	bool is_atomic;
+	bool again;		/* sent before */
 };
 
 /*
@@ -377,6 +378,18 @@ void medge_conn_timeout(struct medge_conn *c, u64 now);
  * the refusal, which may have been lost.
  */
 bool medge_conn_refusing(const struct medge_conn *c);
+
+/* What the users of a connection may want to know of it. */
+struct medge_conn_info {
+	u32 seg_len;
+	u32 ops_waiting;	/* submitted, no frame sent */
+	u32 ops_outstanding;	/* of others, not completed */
+	u32 frames_unacked;
+	u32 frames_held;
+	bool rnr;		/* medge_conn_rnr() */
+	bool rnr_wait;		/* the peer's is */
+};
+void medge_conn_query(const struct medge_conn *c, struct medge_conn_info *info);
 
 /**
  * medge_conn_describe() - tell the connection's state, for people

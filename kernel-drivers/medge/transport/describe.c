@@ -2,6 +2,19 @@
 /* A connection's state in names and numbers, for whoever must find out why it waits. */
 #include "state.h"
 
+void medge_conn_query(const struct medge_conn *c, struct medge_conn_info *info)
+{
+	*info = (struct medge_conn_info) {
+		.seg_len = c->cfg.seg_len,
+		.ops_waiting = c->op_next - c->op_send,
+		.ops_outstanding = c->op_send - c->op_oldest,
+		.frames_unacked = c->nunacked,
+		.frames_held = c->nheld,
+		.rnr = c->rcv_rnr,
+		.rnr_wait = c->rnr_wait,
+	};
+}
+
 int medge_conn_describe(const struct medge_conn *c, u64 now,
 			int (*put)(void *arg, const char *name, u64 value),
 			void *arg)

@@ -305,6 +305,7 @@ static void tx_again(struct medge_conn *c, u64 now, u32 psn, bool trial,
 
 	tx->psn = psn;
 	tx->nops = s->nops;
+	tx->again = true;
 	if (s->flags & MEDGE_SENT_RESPONSE) {
 		fill_response(c, op_no, tx);
 		payload = tx->op.op_len;

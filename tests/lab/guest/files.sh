@@ -62,14 +62,24 @@ show_cpu_clock() {
 	mount -n --bind /run/lab/cpuinfo /proc/cpuinfo
 }
 
-# Install the provider: libibverbs finds it where a package would have put it.
+# Install the provider: libibverbs finds it where a package would have put it. The library's own directory is the
+# host's and read-only: the script is told where the library is instead.
 show_provider() {
-	local dir
+	local to=/run/lab/provider dir
+	mkdir -p "$to"
+	cp -a "$PROVIDER/." "$to/"
+	PROVIDER_LIBRARIES=$(dirname "$(find "$to" -name libmedge.so.1)")
 	while read -r dir; do
-		[[ -d $dir ]] || continue
-		mkdir -p "/run/lab/provider$dir"
-		cp -a "$dir/." "$PROVIDER$dir/." "/run/lab/provider$dir/"
-		mount -n --bind "/run/lab/provider$dir" "$dir"
-	done < <(cd "$PROVIDER" && find . -type f \( -path '*/libibverbs/*' -o -path '*/libibverbs.d/*' \) -printf '%h\n' |
-		sort -u | sed 's/^\.//')
+		[[ ! -d /$dir ]] || show_plugins "$to/$dir" "/$dir"
+	done < <(find "$to" -type d \( -name libibverbs -o -name libibverbs.d \) -printf '%P\n')
+}
+
+# show_plugins COPY DIRECTORY: ours beside what is there. A link among ours leads into the copy.
+show_plugins() {
+	local plugin
+	for plugin in "$1"/*; do
+		[[ ! -L $plugin ]] || ln -sfn "$(realpath "$plugin")" "$plugin"
+	done
+	cp -an "$2/." "$1/"
+	mount -n --bind "$1" "$2"
 }

@@ -11,6 +11,7 @@
 #define MEDGE_ABI_USER_H
 
 #include <linux/types.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 
 #define MEDGE_ABI_VERSION 1
 
@@ -146,6 +147,102 @@ struct medge_create_qp_req {
 struct medge_create_qp_resp {
 	struct medge_ring_map sq;
 	struct medge_ring_map rq;
+};
+
+/*
+ * Our own ioctl methods, on objects of uverbs. A struct may grow at its end: who
+ * knows less of it reads or gets zeros.
+ */
+enum medge_device_methods {
+	MEDGE_METHOD_QUERY_DEVICE = (1U << UVERBS_ID_NS_SHIFT),
+	MEDGE_METHOD_QUERY_RAILS,
+};
+
+enum medge_query_device_attrs {
+	MEDGE_ATTR_QUERY_DEVICE_INFO = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum medge_query_rails_attrs {
+	/* In: bytes of an entry, as the caller knows it */
+	MEDGE_ATTR_QUERY_RAILS_ENTRY_SIZE = (1U << UVERBS_ID_NS_SHIFT),
+	MEDGE_ATTR_QUERY_RAILS_ENTRIES,
+	/* Out: how many rails there are, which may be more than were told */
+	MEDGE_ATTR_QUERY_RAILS_NUM,
+};
+
+enum medge_qp_methods {
+	MEDGE_METHOD_QUERY_QP = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum medge_query_qp_attrs {
+	MEDGE_ATTR_QUERY_QP_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	MEDGE_ATTR_QUERY_QP_INFO,
+};
+
+enum medge_device_caps {
+	MEDGE_CAP_FENCES = 1 << 0,	/* the receiver resolves them */
+	MEDGE_CAP_RELAXED_QP = 1 << 1,
+};
+
+struct medge_device_info {
+	__u32 caps;			/* enum medge_device_caps */
+	__u32 wire_version;
+	__u32 ethertype;
+	__u32 max_rails;
+	__u32 num_rails;
+	__u32 window;			/* frames of a QP in flight */
+	__u32 op_window;		/* work requests of a QP in flight */
+	__u32 frame_payload;		/* bytes of a full frame */
+	__u32 superframe_payload;	/* bytes handed to a rail in one go */
+	__u32 ack_frames;		/* acknowledged after so many */
+	__u32 ack_delay_us;		/* or after this time */
+	__u32 reserved;
+};
+
+enum medge_rail_flags {
+	MEDGE_RAIL_UP = 1 << 0,		/* it carries frames */
+};
+
+#define MEDGE_RAIL_NAME_LEN 16
+
+struct medge_rail_info {
+	__u32 index;
+	__u32 flags;			/* enum medge_rail_flags */
+	__u32 ifindex;
+	__u32 mtu;
+	__u32 speed_mbps;		/* 0: unknown */
+	__u32 weight;			/* its share of the bytes; 0: down */
+	__u8 name[MEDGE_RAIL_NAME_LEN];
+	/* Frames and bytes from the Ethernet header on; a superframe's as cut. */
+	__aligned_u64 tx_frames;
+	__aligned_u64 tx_bytes;
+	__aligned_u64 tx_retransmits;	/* of tx_frames */
+	__aligned_u64 tx_errors;	/* skbs that the rail refused */
+	__aligned_u64 rx_frames;
+	__aligned_u64 rx_bytes;
+};
+
+enum medge_qp_info_flags {
+	MEDGE_QP_RELAXED = 1 << 0,	/* MEDGE_CREATE_QP_RELAXED */
+	MEDGE_QP_CONNECTED = 1 << 1,	/* what is from @frame_payload on holds */
+	MEDGE_QP_RNR = 1 << 2,		/* the peer's op waits for a receive here */
+	MEDGE_QP_RNR_WAIT = 1 << 3,	/* ours waits for one there */
+};
+
+struct medge_qp_info {
+	__u32 flags;			/* enum medge_qp_info_flags */
+	__u32 frame_payload;		/* bytes of a full frame */
+	__u32 ops_waiting;		/* taken from the send queue, not yet sent */
+	__u32 ops_outstanding;		/* sent, not yet completed */
+	__u32 frames_outstanding;	/* sent, not yet acknowledged */
+	__u32 frames_held;		/* received, and waiting for a fence */
+	__aligned_u64 tx_frames;
+	__aligned_u64 tx_bytes;
+	__aligned_u64 rx_frames;
+	__aligned_u64 rx_bytes;
+	__aligned_u64 retransmits;
+	__aligned_u64 dups;		/* frames received twice */
+	__aligned_u64 held;		/* frames that ever had to wait */
 };
 
 #endif /* MEDGE_ABI_USER_H */
