@@ -265,11 +265,17 @@ static bool waiting(const struct medge_conn *c)
 	return !c->dead && c->op_oldest != c->op_send && !c->rnr_wait;
 }
 
+/*
+ * Patience grows from timeout to timeout, but so that all the tries that the
+ * application grants fit in the time that it grants, if round trips do.
+ */
 u64 medge_loss_rto(const struct medge_conn *c)
 {
 	u64 base = max_t(u64, conn_srtt(c) + c->cfg.ack_delay_ns, MEDGE_RTO_MIN);
+	u64 most = c->cfg.timeout_ns ?: MEDGE_RTO_MAX;
 
-	return min_t(u64, base << min_t(u8, c->backoff, 10), MEDGE_RTO_MAX);
+	return min3(base << min_t(u8, c->backoff, 10), max(base, most),
+		    (u64)MEDGE_RTO_MAX);
 }
 
 static u64 pto(const struct medge_conn *c)
@@ -301,7 +307,9 @@ bool medge_loss_hopeless(const struct medge_conn *c, u64 now)
 {
 	u64 limit = c->cfg.timeout_ns * (c->cfg.retry_cnt + 1);
 
-	return limit && c->backoff && now - c->progress >= limit;
+	/* Where we stood still ourselves, time has passed, but nothing was tried. */
+	return limit && c->backoff > c->cfg.retry_cnt &&
+	       now - c->progress >= limit;
 }
 
 /* Probe the tail: send the oldest frame once more, asking for an ack. */
@@ -334,11 +342,17 @@ static void expire(struct medge_conn *c, u64 now)
 	c->poke_now = true;
 	c->poke_rails = medge_sched_rails(c);
 	c->ack_doubt = true;
+	/*
+	 * Only the oldest goes again: the answer tells of the others. Where
+	 * nobody answers, or all is merely late, a window of frames would be
+	 * of no use, and in the way of others.
+	 */
 	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
 		if (!undecided(medge_sent(c, psn)))
 			continue;
 		lose(c, now, psn, &struck);
 		c->stats.lost_rto++;
+		return;
 	}
 }
 
