@@ -138,8 +138,7 @@ static bool recv_await(struct medge_ring *rq, u32 ahead)
 	return true;
 }
 
-/* The receive WQE of ring index @index, taken now if not before; NULL: none. */
-static struct medge_recv_snap *recv_take(struct medge_qp *qp, u32 index)
+struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index)
 {
 	struct medge_ring *rq = &qp->rq;
 	u32 ahead = index - rq->done;
@@ -164,6 +163,14 @@ static void ring_done(struct medge_ring *ring, u32 index)
 	smp_store_release(&ring->hdr->cons, index);
 }
 
+void medge_recv_done(struct medge_qp *qp, struct medge_recv_snap *snap,
+		     const struct medge_cqe *cqe, bool solicited)
+{
+	snap->valid = false;
+	ring_done(&qp->rq, snap->index + 1);
+	medge_cq_add(medge_qp_recv_cq(qp), cqe, solicited);
+}
+
 static void recv_complete(struct medge_qp *qp, struct medge_recv_snap *snap,
 			  const struct medge_op *op, enum medge_status status)
 {
@@ -183,10 +190,8 @@ static void recv_complete(struct medge_qp *qp, struct medge_recv_snap *snap,
 		cqe.imm = op->imm;
 		cqe.wc_flags = IB_WC_WITH_IMM;
 	}
-	snap->valid = false;
-	ring_done(&qp->rq, snap->index + 1);
-	medge_cq_add(medge_qp_recv_cq(qp), &cqe,
-		     status || op->flags & MEDGE_OP_SOLICITED);
+	medge_recv_done(qp, snap, &cqe,
+			status || op->flags & MEDGE_OP_SOLICITED);
 }
 
 /* ---- upcalls: the peer's requests ---- */
@@ -196,7 +201,7 @@ static void target_send(struct medge_qp *qp, const struct medge_op *op,
 {
 	struct medge_recv_snap *snap;
 
-	snap = recv_take(qp, qp->recv_base + (u32)op->addr);
+	snap = medge_recv_take(qp, qp->recv_base + (u32)op->addr);
 	if (!snap) {
 		t->nak = MEDGE_NAK_RNR;
 		return;
@@ -260,7 +265,7 @@ static void op_performed(struct medge_conn *c, const struct medge_op *op,
 
 	if (qp->state == IB_QPS_ERR || !op_consumes(op))
 		return;
-	snap = recv_take(qp, qp->recv_base + recv_index);
+	snap = medge_recv_take(qp, qp->recv_base + recv_index);
 	if (!snap) {
 		/* The connection asked for it before: the user took it back. */
 		medge_qp_fail(qp, IB_EVENT_QP_FATAL);
@@ -354,18 +359,23 @@ static void send_complete(struct medge_qp *qp, u64 wr_id, u8 opcode,
 	medge_cq_add(medge_qp_send_cq(qp), &cqe, status != IB_WC_SUCCESS);
 }
 
-static void op_completed(struct medge_conn *c, u32 op_no,
-			 enum medge_status status)
+void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
+		     enum medge_status status)
 {
-	struct medge_qp *qp = medge_conn_user(c);
-	struct medge_send_snap *snap = medge_snap_send(qp, op_no);
-
-	if (qp->state == IB_QPS_ERR)
-		return;
 	ring_done(&qp->sq, snap->index + 1);
 	if (status || snap->wqe.flags & MEDGE_WQE_SIGNALED)
 		send_complete(qp, snap->wqe.wr_id, snap->wqe.opcode, snap->len,
 			      wc_status[status]);
+}
+
+static void op_completed(struct medge_conn *c, u32 op_no,
+			 enum medge_status status)
+{
+	struct medge_qp *qp = medge_conn_user(c);
+
+	if (qp->state == IB_QPS_ERR)
+		return;
+	medge_send_done(qp, medge_snap_send(qp, op_no), status);
 	if (status)
 		medge_qp_fail(qp, -1);
 }

@@ -6,6 +6,7 @@
 #include <net/addrconf.h>
 #include <rdma/medge-abi.h>
 
+#include "ah.h"
 #include "compat.h"
 #include "cq.h"
 #include "device.h"
@@ -31,6 +32,9 @@ static void dealloc_driver(struct ib_device *ibdev)
 	WARN_ON(!xa_empty(&dev->qps));
 	xa_destroy(&dev->qps);
 	medge_mr_table_destroy(dev);
+	medge_mcast_destroy(&dev->mcast);
+	WARN_ON(!xa_empty(&dev->ahs));
+	xa_destroy(&dev->ahs);
 	medge_stats_destroy(dev);
 	netdev_put(dev->netdev, &dev->netdev_tracker);
 
@@ -47,14 +51,19 @@ static const struct ib_device_ops device_ops = {
 	.alloc_hw_port_stats = medge_alloc_hw_port_stats,
 	.alloc_pd = medge_alloc_pd,
 	.alloc_ucontext = medge_alloc_ucontext,
+	.attach_mcast = medge_attach_mcast,
+	.create_ah = medge_create_ah,
 	.create_cq = medge_create_cq,
 	.create_qp = medge_create_qp,
+	.create_user_ah = medge_create_ah,
 	.dealloc_driver = dealloc_driver,
 	.dealloc_pd = medge_dealloc_pd,
 	.dealloc_ucontext = medge_dealloc_ucontext,
 	.dereg_mr = medge_dereg_mr,
+	.destroy_ah = medge_destroy_ah,
 	.destroy_cq = medge_destroy_cq,
 	.destroy_qp = medge_destroy_qp,
+	.detach_mcast = medge_detach_mcast,
 	.disassociate_ucontext = medge_disassociate_ucontext,
 	.fill_res_qp_entry = medge_fill_res_qp,
 	.get_dma_mr = medge_get_dma_mr,
@@ -67,6 +76,7 @@ static const struct ib_device_ops device_ops = {
 	.poll_cq = medge_poll_cq,
 	.post_recv = medge_post_recv,
 	.post_send = medge_post_send,
+	.query_ah = medge_query_ah,
 	.query_device = medge_query_device,
 	.query_pkey = medge_query_pkey,
 	.query_port = medge_query_port,
@@ -74,6 +84,7 @@ static const struct ib_device_ops device_ops = {
 	.reg_user_mr = medge_reg_user_mr,
 	.req_notify_cq = medge_req_notify_cq,
 
+	INIT_RDMA_OBJ_SIZE(ib_ah, medge_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, medge_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, medge_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, medge_qp, ibqp),
@@ -199,17 +210,26 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 
 	name_device(&dev->ibdev, netdev);
 	xa_init(&dev->qps);
+	medge_ah_table_init(dev);
 	medge_rails_init(dev);
 	err = medge_stats_init(dev);
-	if (!err)
-		err = medge_mr_table_init(dev);
-	if (err) {
-		medge_stats_destroy(dev);
-		return err;
-	}
+	if (err)
+		goto no_stats;
+	err = medge_mr_table_init(dev);
+	if (err)
+		goto no_stats;
+	err = medge_mcast_init(&dev->mcast);
+	if (err)
+		goto no_groups;
 	dev->netdev = netdev;
 	netdev_hold(netdev, &dev->netdev_tracker, GFP_KERNEL);
 	return 0;
+
+no_groups:
+	medge_mr_table_destroy(dev);
+no_stats:
+	medge_stats_destroy(dev);
+	return err;
 }
 
 /*

@@ -10,6 +10,7 @@
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
+#include "mcast.h"
 #include "rail.h"
 #include "stats.h"
 
@@ -23,6 +24,7 @@ enum {
 	MEDGE_MAX_CQE = 1 << 22,
 	MEDGE_MAX_MR = 1 << 20,
 	MEDGE_MAX_PD = 1 << 20,
+	MEDGE_MAX_AH = 1 << 20,
 	MEDGE_GID_TABLE = 128,
 };
 
@@ -41,6 +43,9 @@ struct medge_device {
 	struct xarray qps;		/* struct medge_qp_ref by QPN; RCU read */
 	atomic_t num_qps;
 	struct rhashtable mrs;		/* by key; RCU read */
+	struct xarray ahs;		/* by number; under its own lock */
+	u32 next_ah;			/* the same */
+	struct medge_mcast mcast;
 	struct medge_device_stats __percpu *stats;
 	struct medge_rail_stats __percpu *rail_stats;	/* MEDGE_MAX_RAILS */
 	struct medge_conn_stats *retired;

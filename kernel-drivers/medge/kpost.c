@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Kernel consumers post: their work requests become WQEs as a user's provider writes them. */
+#include "ah.h"
 #include "kpost.h"
 #include "qp.h"
 
@@ -131,13 +132,19 @@ static int put_inline(const struct medge_qp *qp, struct medge_send_wqe *wqe,
 }
 
 static void put_operands(struct medge_send_wqe *wqe, const struct ib_send_wr *wr,
-			 u8 operands)
+			 u8 operands, bool is_ud)
 {
 	if (operands & HAS_IMM)
 		wqe->imm = wr->ex.imm_data;
 	if (operands & HAS_TARGET) {
 		wqe->remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rkey = rdma_wr(wr)->rkey;
+	}
+	if (is_ud) {
+		wqe->ud_ah = container_of(ud_wr(wr)->ah, struct medge_ah,
+					  ibah)->number;
+		wqe->ud_qpn = ud_wr(wr)->remote_qpn;
+		wqe->ud_qkey = ud_wr(wr)->remote_qkey;
 	}
 	if (operands & IS_ATOMIC) {
 		wqe->remote_addr = atomic_wr(wr)->remote_addr;
@@ -154,6 +161,8 @@ static int push_send(struct medge_qp *qp, const struct ib_send_wr *wr, u32 prod)
 
 	if (!kind)
 		return -EOPNOTSUPP;
+	if (medge_qp_is_ud(qp) && kind->operands & (HAS_TARGET | IS_ATOMIC))
+		return -EINVAL;
 	if (wr->num_sge < 0 || wr->num_sge > qp->max_sge)
 		return -EINVAL;
 	wqe = reserve(&qp->sq, prod);
@@ -165,7 +174,7 @@ static int push_send(struct medge_qp *qp, const struct ib_send_wr *wr, u32 prod)
 		.opcode = kind->wqe,
 		.flags = wqe_flags(wr->send_flags),
 	};
-	put_operands(wqe, wr, kind->operands);
+	put_operands(wqe, wr, kind->operands, medge_qp_is_ud(qp));
 	if (wr->send_flags & IB_SEND_INLINE)
 		return put_inline(qp, wqe, wr);
 	wqe->num_sge = wr->num_sge;

@@ -95,6 +95,21 @@ bool medge_walk_read(struct medge_walk *w, void *to, u32 len)
 	return true;
 }
 
+static bool walk_put(struct medge_walk *w, const void *from, u32 len)
+{
+	while (len) {
+		struct page *page;
+		u32 off, n = medge_walk_next(w, len, &page, &off);
+
+		if (!n)
+			return false;
+		memcpy_to_page(page, off, from, n);
+		from += n;
+		len -= n;
+	}
+	return true;
+}
+
 /* The bytes of an skb, in order. */
 struct source {
 	struct skb_seq_state seq;
@@ -143,6 +158,25 @@ static bool walk_write(struct medge_walk *w, struct source *src, u32 len)
 		len -= n;
 	}
 	return true;
+}
+
+bool medge_place_datagram(struct medge_qp *qp,
+			  const struct medge_recv_snap *snap, const void *grh,
+			  u32 grh_len, struct sk_buff *skb, u32 from, u32 len)
+{
+	struct medge_walk w;
+	struct source src;
+	bool ok;
+
+	medge_walk_start(&w, qp->ibqp.pd, IB_ACCESS_LOCAL_WRITE, snap->sge,
+			 snap->num_sge, 0, grh_len + len);
+	ok = walk_put(&w, grh, grh_len);
+	if (ok && len) {
+		source_start(&src, skb, from, len);
+		ok = walk_write(&w, &src, len);
+		skb_abort_seq_read(&src.seq);
+	}
+	return medge_walk_end(&w) && ok;
 }
 
 /* Bytes of a message that become visible after all others. */

@@ -50,4 +50,12 @@ bool medge_walk_read(struct medge_walk *w, void *to, u32 len);
 enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
 				 const struct medge_piece *piece);
 
+/*
+ * Copy a datagram's GRH, and @len bytes of its skb that are @from there, to
+ * the receive's memory. Under qp->lock.
+ */
+bool medge_place_datagram(struct medge_qp *qp,
+			  const struct medge_recv_snap *snap, const void *grh,
+			  u32 grh_len, struct sk_buff *skb, u32 from, u32 len);
+
 #endif /* MEDGE_PLACE_H */

@@ -97,8 +97,8 @@ static enum medge_status take_sges(struct medge_qp *qp,
 	return MEDGE_OK;
 }
 
-static enum medge_status take_wqe(struct medge_qp *qp,
-				  struct medge_send_snap *snap, u32 index)
+enum medge_status medge_post_snapshot(struct medge_qp *qp,
+				      struct medge_send_snap *snap, u32 index)
 {
 	const void *entry = medge_ring_entry(&qp->sq, index);
 
@@ -154,7 +154,7 @@ static void submit(struct medge_qp *qp, u32 index)
 {
 	u32 op_no = medge_conn_next_op(qp->conn);
 	struct medge_send_snap *snap = medge_snap_send(qp, op_no);
-	enum medge_status status = take_wqe(qp, snap, index);
+	enum medge_status status = medge_post_snapshot(qp, snap, index);
 	struct medge_request req;
 
 	describe(qp, snap, &req);

@@ -6,6 +6,13 @@
 #include "qp.h"
 
 /*
+ * Take WQE @index from the send ring, once, and check what needs no connection.
+ * Return: what is wrong with it. Under qp->lock.
+ */
+enum medge_status medge_post_snapshot(struct medge_qp *qp,
+				      struct medge_send_snap *snap, u32 index);
+
+/*
  * Submit what the user has posted, as far as the connection has room. The user
  * need not ring for what he posts from here on. Under qp->lock, state RTS.
  */

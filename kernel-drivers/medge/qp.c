@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Queue pairs: made, moved through their states, found by number, unmade. */
 #include <linux/etherdevice.h>
-#include <linux/if_vlan.h>
 #include <linux/log2.h>
 #include <linux/random.h>
 #include <linux/slab.h>
-#include <rdma/ib_cache.h>
 
+#include "ah.h"
 #include "compat.h"
 #include "device.h"
 #include "qp.h"
@@ -20,8 +19,7 @@ static void put_ref(struct medge_qp_ref *ref)
 		complete(&ref->unused);
 }
 
-/* RCU read side, or who has the QP for another reason. */
-static struct medge_qp *get_ref(struct medge_qp_ref *ref)
+struct medge_qp *medge_qp_ref_get(struct medge_qp_ref *ref)
 {
 	struct medge_qp *qp;
 
@@ -41,14 +39,14 @@ struct medge_qp *medge_qp_get(struct medge_device *dev, u32 qpn)
 	rcu_read_lock();
 	ref = xa_load(&dev->qps, qpn);
 	if (ref)
-		qp = get_ref(ref);
+		qp = medge_qp_ref_get(ref);
 	rcu_read_unlock();
 	return qp;
 }
 
 bool medge_qp_hold(struct medge_qp *qp)
 {
-	return get_ref(qp->ref);
+	return medge_qp_ref_get(qp->ref);
 }
 
 void medge_qp_put(struct medge_qp *qp)
@@ -138,7 +136,6 @@ static int connect_qp(struct medge_qp *qp)
 	qp->now = ktime_get_ns();
 	medge_conn_init(conn, &cfg, &medge_conn_upcalls, qp->now);
 	medge_conn_set_user(conn, qp);
-	ether_addr_copy(qp->dmac, rdma_ah_retrieve_dmac(&qp->attr.ah_attr));
 	qp->recv_base = qp->rq.done;
 	qp->op_base = medge_conn_next_op(conn) - qp->sq.cons;
 	qp->conn = conn;
@@ -213,11 +210,16 @@ static void reset_rings(struct medge_qp *qp)
 		WRITE_ONCE(qp->rq.hdr->need_doorbell, 0);
 }
 
-static void stop_qp(struct medge_qp *qp)
+static void set_state(struct medge_qp *qp, enum ib_qp_state state)
 {
 	spin_lock_bh(&qp->lock);
-	qp->state = IB_QPS_RESET;
+	qp->state = state;
 	spin_unlock_bh(&qp->lock);
+}
+
+static void stop_qp(struct medge_qp *qp)
+{
+	set_state(qp, IB_QPS_RESET);
 	close_qp(qp);
 	cancel_work_sync(&qp->fatal_work);
 	free_connection(qp);
@@ -235,11 +237,23 @@ static void reset_qp(struct medge_qp *qp)
 
 /* ---- create ---- */
 
-static int check_init(const struct ib_qp_init_attr *init)
+static int check_init(const struct ib_qp_init_attr *init,
+		      const struct ib_udata *udata)
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
-	if (init->qp_type != IB_QPT_RC || init->srq || init->create_flags ||
+	switch (init->qp_type) {
+	case IB_QPT_RC:
+	case IB_QPT_UD:
+		break;
+	case IB_QPT_GSI:
+		if (!udata)
+			break;
+		fallthrough;
+	default:
+		return -EOPNOTSUPP;
+	}
+	if (init->srq || init->create_flags ||
 	    init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq)
@@ -347,9 +361,13 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	qp->max_inline = init->cap.max_inline_data;
 }
 
-/* A number nobody can guess. 0 and 1 are the special QPs' in verbs. */
+/*
+ * A number nobody can guess. 0 and 1 are the special QPs' in verbs, and the
+ * last stands for all members of a group.
+ */
 static int publish_qp(struct medge_qp *qp)
 {
+	bool gsi = qp->ibqp.qp_type == IB_QPT_GSI;
 	int err;
 
 	qp->ref = kzalloc(sizeof(*qp->ref), GFP_KERNEL);
@@ -358,9 +376,9 @@ static int publish_qp(struct medge_qp *qp)
 	init_completion(&qp->ref->unused);
 	qp->ref->ibqp = &qp->ibqp;
 	do {
-		qp->qpn = 2 + get_random_u32_below(BIT(24) - 3);
+		qp->qpn = gsi ? 1 : 2 + get_random_u32_below(BIT(24) - 3);
 		err = xa_insert(&qp->dev->qps, qp->qpn, qp->ref, GFP_KERNEL);
-	} while (err == -EBUSY);
+	} while (err == -EBUSY && !gsi);
 	if (err) {
 		kfree(qp->ref);
 		return err;
@@ -397,7 +415,7 @@ int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct medge_qp *qp = to_medge_qp(ibqp);
 	int err;
 
-	err = check_init(init);
+	err = check_init(init, udata);
 	if (!err)
 		err = read_request(udata, &req);
 	if (err)
@@ -429,19 +447,16 @@ int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 /* ---- modify and query ---- */
 
-static int check_address(const struct ib_qp_attr *attr)
+static int check_address(const struct medge_qp *qp,
+			 const struct ib_qp_attr *attr)
 {
-	const struct ib_gid_attr *sgid = attr->ah_attr.grh.sgid_attr;
-	u8 *dmac = rdma_ah_retrieve_dmac((struct rdma_ah_attr *)&attr->ah_attr);
-	u16 vlan = 0xffff;
+	struct medge_l2 l2;
+	int err;
 
-	if (!dmac || !is_valid_ether_addr(dmac))
-		return -EINVAL;
-	/* Frames carry no VLAN tag: a GID of a VLAN device would be a lie. */
-	if (sgid && !rdma_read_gid_l2_fields(sgid, &vlan, NULL) &&
-	    vlan < VLAN_N_VID)
-		return -EOPNOTSUPP;
-	return 0;
+	err = medge_l2_resolve(qp->dev, &attr->ah_attr, &l2);
+	if (!err && !is_valid_ether_addr(l2.dmac))
+		err = -EINVAL;
+	return err;
 }
 
 static bool values_are_ok(const struct ib_qp_attr *attr, int mask)
@@ -481,7 +496,7 @@ static int check_modify(const struct medge_qp *qp, const struct ib_qp_attr *attr
 		return -EOPNOTSUPP;
 	if (!values_are_ok(attr, mask))
 		return -EINVAL;
-	return mask & IB_QP_AV ? check_address(attr) : 0;
+	return mask & IB_QP_AV ? check_address(qp, attr) : 0;
 }
 
 static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
@@ -493,6 +508,7 @@ static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
 	STORE(IB_QP_ACCESS_FLAGS, qp_access_flags);
 	STORE(IB_QP_PKEY_INDEX, pkey_index);
 	STORE(IB_QP_PORT, port_num);
+	STORE(IB_QP_QKEY, qkey);
 	STORE(IB_QP_AV, ah_attr);
 	STORE(IB_QP_PATH_MTU, path_mtu);
 	STORE(IB_QP_TIMEOUT, timeout);
@@ -505,8 +521,30 @@ static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
 	STORE(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
 	STORE(IB_QP_DEST_QPN, dest_qp_num);
 #undef STORE
+	if (mask & IB_QP_AV)
+		medge_l2_resolve(qp->dev, &attr->ah_attr, &qp->l2);
 	/* ib_core's reference, not ours */
 	to->ah_attr.grh.sgid_attr = NULL;
+}
+
+/* One of datagrams has nothing to set up, so its states are but names. */
+static int enter_ud_state(struct medge_qp *qp, enum ib_qp_state next)
+{
+	switch (next) {
+	case IB_QPS_RESET:
+		reset_qp(qp);
+		return 0;
+	case IB_QPS_INIT:
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+		set_state(qp, next);
+		return 0;
+	case IB_QPS_ERR:
+		fail_qp(qp);
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
 }
 
 static int enter_state(struct medge_qp *qp, enum ib_qp_state cur,
@@ -517,9 +555,7 @@ static int enter_state(struct medge_qp *qp, enum ib_qp_state cur,
 		reset_qp(qp);
 		return 0;
 	case IB_QPS_INIT:
-		spin_lock_bh(&qp->lock);
-		qp->state = IB_QPS_INIT;
-		spin_unlock_bh(&qp->lock);
+		set_state(qp, IB_QPS_INIT);
 		return 0;
 	case IB_QPS_RTR:
 		return connect_qp(qp);
@@ -547,6 +583,8 @@ static int modify(struct medge_qp *qp, const struct ib_qp_attr *attr, int mask)
 	if (err)
 		return err;
 	store_attr(qp, attr, mask);
+	if (medge_qp_is_ud(qp))
+		return enter_ud_state(qp, next);
 	return enter_state(qp, cur, next);
 }
 

@@ -13,6 +13,7 @@
 #include "cq.h"
 #include "kpost.h"
 #include "mr.h"
+#include "rail.h"
 #include "ring.h"
 #include "transport/conn.h"
 
@@ -51,9 +52,9 @@ struct medge_qp_ref {
 };
 
 /**
- * struct medge_qp - an RC QP
+ * struct medge_qp - a QP
  * @lock: BH-safe; guards all that follows it, and serializes @conn
- * @conn: exists from RTR on
+ * @conn: exists from RTR on; never, if it is one of datagrams
  * @state: enum ib_qp_state. Changes under @lock
  * @modify_lock: serializes modify_qp, as ib_core does not
  * @ref: counts receive handlers, timers and posts at work, see medge_qp_get()
@@ -84,7 +85,8 @@ struct medge_qp {
 	spinlock_t lock;
 	enum ib_qp_state state;
 	struct medge_conn *conn;
-	u8 dmac[ETH_ALEN];		/* peer */
+	struct medge_l2 l2;		/* peer's address */
+	u32 ud_turn;			/* of rails */
 	bool relaxed;			/* MEDGE_CREATE_QP_RELAXED */
 	bool sq_sig_all;
 	u64 timer_at;			/* what @timer is set to; MEDGE_NEVER: off */
@@ -119,6 +121,12 @@ static inline struct medge_cq *medge_qp_send_cq(const struct medge_qp *qp)
 static inline struct medge_cq *medge_qp_recv_cq(const struct medge_qp *qp)
 {
 	return to_medge_cq(qp->ibqp.recv_cq);
+}
+
+/* It has no connection: what it sends are datagrams. */
+static inline bool medge_qp_is_ud(const struct medge_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
 }
 
 /*
@@ -158,6 +166,8 @@ struct medge_qp *medge_qp_get(struct medge_device *dev, u32 qpn);
  */
 bool medge_qp_hold(struct medge_qp *qp);
 void medge_qp_put(struct medge_qp *qp);
+/* The same for who holds its ref, RCU inside. */
+struct medge_qp *medge_qp_ref_get(struct medge_qp_ref *ref);
 
 /* Tell each QP of the device that a rail changed (rail.c calls it). */
 void medge_qps_rail_changed(struct medge_device *dev, u32 rail, u32 weight);
@@ -174,10 +184,13 @@ void medge_recv_doorbell(struct medge_qp *qp);
 struct medge_send_batch {
 	struct sk_buff_head skbs;	/* cb: medge_tx_cb, which rail */
 	struct medge_qp *qp;		/* NULL: nothing to send */
-	u8 dmac[ETH_ALEN];
+	struct medge_l2 l2;
 };
 void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out);
 void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out);
+
+/* An skb for a header and @len - header bytes of payload behind it; NULL: no memory. */
+struct sk_buff *medge_send_skb(struct medge_qp *qp, u32 len);
 
 /* Build, set the timer, unlock and flush: ends each use of the connection. */
 void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock);
@@ -200,6 +213,13 @@ void medge_receive_free_held(struct medge_qp *qp);
 
 /* ---- complete.c ---- */
 extern const struct medge_conn_ops medge_conn_upcalls;
+/* The receive WQE of ring index @index, taken now if not before; NULL: none. */
+struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index);
+/* A receive, and a send, are done: give back the WQE, then add the CQE. */
+void medge_recv_done(struct medge_qp *qp, struct medge_recv_snap *snap,
+		     const struct medge_cqe *cqe, bool solicited);
+void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
+		     enum medge_status status);
 /* Complete all that is posted with IB_WC_WR_FLUSH_ERR. Under qp->lock, state ERR. */
 void medge_flush_sq(struct medge_qp *qp);
 void medge_flush_rq(struct medge_qp *qp);

@@ -5,10 +5,12 @@
 #include <linux/if_vlan.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
+#include <net/bonding.h>
 
 #include <rdma/medge-abi.h>
 
 #include "device.h"
+#include "mcast.h"
 #include "qp.h"
 #include "rail.h"
 
@@ -33,6 +35,35 @@ static bool is_ours(const struct medge_rail *rail, const u8 *mac)
 }
 
 /*
+ * The core takes the tag off before we see the frame, and says which it was by
+ * the VLAN device, or only that there was one: to another host, it then says.
+ */
+static u16 frame_vlan(const struct medge_rail *rail, const struct sk_buff *skb,
+		      const struct net_device *netdev)
+{
+	if (skb_vlan_tag_present(skb))
+		return skb_vlan_tag_get_id(skb) ?: MEDGE_VLAN_NONE;
+	if (is_vlan_dev(netdev))
+		return vlan_dev_vlan_id(netdev);
+	if (skb->pkt_type == PACKET_OTHERHOST &&
+	    ether_addr_equal(eth_hdr(skb)->h_dest, rail->netdev->dev_addr))
+		return MEDGE_VLAN_UNKNOWN;
+	return MEDGE_VLAN_NONE;
+}
+
+/*
+ * A group's frames may come on each of a bond's slaves; the bond takes them from
+ * those it uses, and so do we.
+ */
+static bool is_for_group(const struct medge_rail *rail, const struct sk_buff *skb,
+			 const struct net_device *netdev)
+{
+	return is_multicast_ether_addr(eth_hdr(skb)->h_dest) &&
+	       skb->pkt_type != PACKET_OTHERHOST &&
+	       (netdev != rail->netdev || netdev == rail->dev->netdev);
+}
+
+/*
  * Sits on the rail itself: on a bond's inactive slave the bond keeps everything
  * from itself, but not from us. In softirq, RCU read side.
  */
@@ -41,7 +72,7 @@ static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
 {
 	struct medge_rail *rail = container_of(pt, struct medge_rail, pt);
 	struct medge_device *dev = rail->dev;
-	u8 smac[ETH_ALEN];
+	struct medge_rx_l2 l2;
 	u32 frames;
 
 	skb = skb_share_check(skb, GFP_ATOMIC);
@@ -49,7 +80,8 @@ static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
 		medge_count(dev, rx_no_memory);
 		return NET_RX_DROP;
 	}
-	if (!is_ours(rail, eth_hdr(skb)->h_dest) || skb_vlan_tag_present(skb)) {
+	l2.multicast = is_for_group(rail, skb, netdev);
+	if (!l2.multicast && !is_ours(rail, eth_hdr(skb)->h_dest)) {
 		medge_count(dev, rx_not_ours);
 		goto drop;
 	}
@@ -61,8 +93,9 @@ static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
 	medge_count(dev, rx_skbs);
 	medge_rail_count_add(dev, rail->index, rx_frames, frames);
 	medge_rail_count_add(dev, rail->index, rx_bytes, wire_bytes(skb, frames));
-	ether_addr_copy(smac, eth_hdr(skb)->h_source);
-	medge_receive(rail, skb, smac);
+	ether_addr_copy(l2.smac, eth_hdr(skb)->h_source);
+	l2.vlan = frame_vlan(rail, skb, netdev);
+	medge_receive(rail, skb, &l2);
 	return NET_RX_SUCCESS;
 
 drop:
@@ -96,8 +129,9 @@ static int loop_back(struct sk_buff *skb, struct net_device *netdev)
 	return netif_rx(skb);
 }
 
-void medge_rail_xmit(struct medge_device *dev, u32 rail_index, const u8 *dmac,
-		     struct sk_buff *skb, bool more, bool again)
+void medge_rail_xmit(struct medge_device *dev, u32 rail_index,
+		     const struct medge_l2 *to, struct sk_buff *skb, bool more,
+		     bool again)
 {
 	u32 frames = frames_of(skb), bytes = wire_bytes(skb, frames);
 	const u8 *smac = dev->netdev->dev_addr;
@@ -110,8 +144,11 @@ void medge_rail_xmit(struct medge_device *dev, u32 rail_index, const u8 *dmac,
 		kfree_skb(skb);
 	} else {
 		skb->dev = rail->netdev;
-		push_eth_header(skb, dmac, smac);
-		if (ether_addr_equal(dmac, smac))
+		push_eth_header(skb, to->dmac, smac);
+		if (to->vlan != MEDGE_VLAN_NONE)
+			__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q),
+					       to->vlan);
+		if (ether_addr_equal(to->dmac, smac))
 			err = loop_back(skb, rail->netdev);
 		else
 			err = dev_queue_xmit(skb);
@@ -130,6 +167,45 @@ void medge_rail_xmit(struct medge_device *dev, u32 rail_index, const u8 *dmac,
 	medge_rail_count_add(dev, rail_index, tx_bytes, bytes);
 	if (again)
 		medge_rail_count_add(dev, rail_index, tx_retransmits, frames);
+}
+
+/* ---- which rail ---- */
+
+/* Of no rail that is up, the first: its frames are lost, as they would be anyway. */
+u32 medge_rail_for_turn(struct medge_device *dev, u32 turn)
+{
+	u32 up[MEDGE_MAX_RAILS];
+	u32 i, n = 0;
+
+	for (i = 0; i < MEDGE_MAX_RAILS; i++)
+		if (medge_rail_weight(dev, i))
+			up[n++] = i;
+	return n ? up[turn % n] : 0;
+}
+
+/* The only slave that the bond uses; NULL: it uses all. RCU read side. */
+static const struct net_device *only_slave(const struct net_device *netdev)
+{
+	if (!netif_is_bond_master(netdev))
+		return NULL;
+	return bond_option_active_slave_get_rcu(netdev_priv(netdev));
+}
+
+u32 medge_rail_for_multicast(struct medge_device *dev, u32 turn)
+{
+	const struct net_device *only;
+	u32 i, found = MEDGE_MAX_RAILS;
+
+	rcu_read_lock();
+	only = only_slave(dev->netdev);
+	for (i = 0; only && i < MEDGE_MAX_RAILS; i++) {
+		struct medge_rail *rail = rcu_dereference(dev->rails.rail[i]);
+
+		if (rail && rail->netdev == only)
+			found = i;
+	}
+	rcu_read_unlock();
+	return found < MEDGE_MAX_RAILS ? found : medge_rail_for_turn(dev, turn);
 }
 
 /* ---- what the rails are like ---- */
@@ -234,6 +310,31 @@ static struct medge_rail *find_rail(struct medge_device *dev,
 bool medge_rails_have(struct medge_device *dev, const struct net_device *netdev)
 {
 	return find_rail(dev, netdev);
+}
+
+void medge_rails_unlisten(struct medge_device *dev, const u8 *mac)
+{
+	u32 i;
+
+	for (i = 0; i < MEDGE_MAX_RAILS; i++)
+		if (rail_at(dev, i))
+			dev_mc_del(rail_at(dev, i)->netdev, mac);
+}
+
+int medge_rails_listen(struct medge_device *dev, const u8 *mac)
+{
+	int err = 0;
+	u32 i, n;
+
+	for (i = 0; i < MEDGE_MAX_RAILS && !err; i++)
+		if (rail_at(dev, i))
+			err = dev_mc_add(rail_at(dev, i)->netdev, mac);
+	if (!err)
+		return 0;
+	for (n = 0; n < i - 1; n++)
+		if (rail_at(dev, n))
+			dev_mc_del(rail_at(dev, n)->netdev, mac);
+	return err;
 }
 
 static bool rail_is_up(const struct medge_rail *rail)
@@ -407,6 +508,7 @@ static int add_rail(struct medge_device *dev, struct net_device *netdev)
 	rail->pt.type = htons(MEDGE_ETHERTYPE);
 	rail->pt.dev = netdev;
 	rail->pt.func = receive_frame;
+	medge_mcast_rail_added(dev, netdev);
 	rcu_assign_pointer(dev->rails.rail[index], rail);
 	dev_add_pack(&rail->pt);
 	schedule_work(&dev->rails.speed_work);
@@ -424,6 +526,7 @@ static void remove_rail(struct medge_rail *rail)
 	/* Waits for those who are transmitting on it, too: they are in RCU. */
 	dev_remove_pack(&rail->pt);
 	update_address(rail, none);
+	medge_mcast_rail_removed(dev, rail->netdev);
 	netdev_put(rail->netdev, &rail->tracker);
 	kfree(rail);
 }

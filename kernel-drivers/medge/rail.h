@@ -83,6 +83,47 @@ u32 medge_rail_weight(struct medge_device *dev, u32 rail);
 u32 medge_rails_describe(struct medge_device *dev, struct medge_rail_info *info,
 			 u32 max);
 
+/* VLANs, as of a GID: frames of none carry no tag. */
+enum {
+	MEDGE_VLAN_NONE = 0xffff,
+	/*
+	 * Of a frame that came: it was tagged, but the tag is not there any
+	 * more. So it is on a slave that its bond does not use.
+	 */
+	MEDGE_VLAN_UNKNOWN = 0xfffe,
+};
+
+/* Where frames go: what the Ethernet header says. */
+struct medge_l2 {
+	u8 dmac[ETH_ALEN];
+	u16 vlan;
+};
+
+/* Where a frame came from. */
+struct medge_rx_l2 {
+	u8 smac[ETH_ALEN];
+	u16 vlan;
+	bool multicast;
+};
+
+/* May what belongs to VLAN @own have come over @vlan? */
+static inline bool medge_vlan_matches(u16 own, u16 vlan)
+{
+	return own == vlan ||
+	       (vlan == MEDGE_VLAN_UNKNOWN && own != MEDGE_VLAN_NONE);
+}
+
+/*
+ * A rail that is up, each in its turn; where the bond uses but one at a time,
+ * groups hear no other. Any context.
+ */
+u32 medge_rail_for_turn(struct medge_device *dev, u32 turn);
+u32 medge_rail_for_multicast(struct medge_device *dev, u32 turn);
+
+/* Have all rails listen to a multicast address. RTNL held. */
+int medge_rails_listen(struct medge_device *dev, const u8 *mac);
+void medge_rails_unlisten(struct medge_device *dev, const u8 *mac);
+
 /*
  * Send frames whose skbs have the medge header at skb->data (headroom for the
  * Ethernet header is there, room of LL_RESERVED_SPACE). Consumes the skb;
@@ -91,14 +132,16 @@ u32 medge_rails_describe(struct medge_device *dev, struct medge_rail_info *info,
  * finds out for itself). @again: its frames were sent before, for the counters.
  * A destination that is the device's own address is looped back.
  */
-void medge_rail_xmit(struct medge_device *dev, u32 rail, const u8 *dmac,
-		     struct sk_buff *skb, bool more, bool again);
+void medge_rail_xmit(struct medge_device *dev, u32 rail,
+		     const struct medge_l2 *to, struct sk_buff *skb, bool more,
+		     bool again);
 
 /*
  * receive.c: a frame for @rail's device, skb->data at the medge header;
  * consumes the skb. Called by the packet handler.
  */
-void medge_receive(struct medge_rail *rail, struct sk_buff *skb, const u8 *smac);
+void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
+		   const struct medge_rx_l2 *l2);
 
 /* GSO of superframes: the packet_offload for the EtherType. gso.c */
 int medge_gso_register(void);

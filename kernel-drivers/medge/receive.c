@@ -8,6 +8,7 @@
 #include "qp.h"
 #include "rail.h"
 #include "stats.h"
+#include "ud.h"
 
 enum {
 	/* Copies up to this cost less than giving up the lock for them. */
@@ -53,9 +54,10 @@ static enum medge_drop decode(struct arrival *a)
 	return drop;
 }
 
-static bool may_receive(const struct medge_qp *qp, const u8 *smac)
+static bool may_receive(const struct medge_qp *qp, const struct medge_rx_l2 *l2)
 {
-	return qp->conn && ether_addr_equal(qp->dmac, smac) &&
+	return qp->conn && ether_addr_equal(qp->l2.dmac, l2->smac) &&
+	       medge_vlan_matches(qp->l2.vlan, l2->vlan) && !l2->multicast &&
 	       medge_qp_talks(qp);
 }
 
@@ -147,7 +149,7 @@ static void receive_frames(struct medge_qp *qp, struct arrival *a)
 		proceed(qp, rx, &a->used);
 		medge_receive_released(qp, &a->used);
 		skb = rest;
-		if (skb && !may_receive(qp, qp->dmac))
+		if (skb && !medge_qp_talks(qp))
 			break;
 	}
 	if (skb)
@@ -156,10 +158,11 @@ static void receive_frames(struct medge_qp *qp, struct arrival *a)
 	medge_receive_released(qp, &a->used);
 }
 
-static void receive(struct medge_qp *qp, struct arrival *a, const u8 *smac)
+static void receive(struct medge_qp *qp, struct arrival *a,
+		    const struct medge_rx_l2 *l2)
 {
 	spin_lock_bh(&qp->lock);
-	if (!may_receive(qp, smac)) {
+	if (!may_receive(qp, l2)) {
 		spin_unlock_bh(&qp->lock);
 		medge_count(qp->dev, rx_bad_peer);
 		kfree_skb(a->skb);
@@ -172,7 +175,8 @@ static void receive(struct medge_qp *qp, struct arrival *a, const u8 *smac)
 	__skb_queue_purge_reason(&a->used, SKB_CONSUMED);
 }
 
-void medge_receive(struct medge_rail *rail, struct sk_buff *skb, const u8 *smac)
+void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
+		   const struct medge_rx_l2 *l2)
 {
 	struct medge_device *dev = rail->dev;
 	struct arrival a = { .skb = skb, .rail = rail->index };
@@ -184,13 +188,17 @@ void medge_receive(struct medge_rail *rail, struct sk_buff *skb, const u8 *smac)
 		kfree_skb(skb);
 		return;
 	}
+	if (a.frame.type == MEDGE_FRAME_DATAGRAM) {
+		medge_ud_receive(dev, skb, l2);
+		return;
+	}
 	qp = medge_qp_get(dev, a.frame.qpn);
 	if (!qp) {
 		medge_count(dev, rx_no_qp);
 		kfree_skb(skb);
 		return;
 	}
-	receive(qp, &a, smac);
+	receive(qp, &a, l2);
 	medge_qp_put(qp);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Build frames from the sender's own memory, and give them to the rails. */
-#include <linux/etherdevice.h>
 #include <linux/net.h>
 #include <linux/skbuff.h>
 #include <linux/unaligned.h>
@@ -11,6 +10,7 @@
 #include "qp.h"
 #include "snap.h"
 #include "stats.h"
+#include "ud.h"
 
 enum {
 	/* Ethernet header, and what devices below commonly want in front. */
@@ -112,7 +112,7 @@ static void payload_gone(struct medge_qp *qp, const struct medge_op *op)
 		medge_conn_fail_op(qp->conn, op->op_no, MEDGE_LOCAL_PROTECTION);
 }
 
-static struct sk_buff *new_skb(struct medge_qp *qp, u32 len)
+struct sk_buff *medge_send_skb(struct medge_qp *qp, u32 len)
 {
 	struct sk_buff *skb = alloc_skb(TX_HEADROOM + len, GFP_ATOMIC);
 
@@ -253,7 +253,7 @@ static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
 	struct sk_buff *skb;
 	void *hdr;
 
-	skb = new_skb(qp, MEDGE_HDR_LEN + (copied ? len : 0));
+	skb = medge_send_skb(qp, MEDGE_HDR_LEN + (copied ? len : 0));
 	*skbp = skb;
 	if (!skb)
 		return NO_MEMORY;
@@ -273,7 +273,7 @@ static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
 static enum build build_packed(struct medge_qp *qp, const struct medge_tx *tx,
 			       struct medge_op *op, struct sk_buff **skbp)
 {
-	struct sk_buff *skb = new_skb(qp, tx->len);
+	struct sk_buff *skb = medge_send_skb(qp, tx->len);
 	struct payload p;
 	u32 at, end;
 	u8 *buf;
@@ -305,7 +305,7 @@ static enum build build_packed(struct medge_qp *qp, const struct medge_tx *tx,
 static enum build build_ack(struct medge_qp *qp, const struct medge_tx *tx,
 			    struct sk_buff **skbp)
 {
-	struct sk_buff *skb = new_skb(qp, MEDGE_ACK_LEN);
+	struct sk_buff *skb = medge_send_skb(qp, MEDGE_ACK_LEN);
 
 	*skbp = skb;
 	if (!skb)
@@ -384,7 +384,7 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 		medge_post_take(qp);
 		more = fill(qp, out);
 		if (!skb_queue_empty(&out->skbs)) {
-			ether_addr_copy(out->dmac, qp->dmac);
+			out->l2 = qp->l2;
 			out->qp = qp;
 			qp->sending = true;
 			return;
@@ -404,7 +404,7 @@ static void xmit_batch(struct medge_device *dev, struct medge_send_batch *out)
 		struct tx_cb cb = *tx_cb(skb);
 
 		next = skb_peek(&out->skbs);
-		medge_rail_xmit(dev, cb.rail, out->dmac, skb,
+		medge_rail_xmit(dev, cb.rail, &out->l2, skb,
 				next && tx_cb(next)->rail == cb.rail, cb.again);
 	}
 }
@@ -453,10 +453,13 @@ void medge_send_doorbell(struct medge_qp *qp)
 		return;
 	spin_lock_bh(&qp->lock);
 	medge_count(qp->dev, doorbells);
-	if (qp->state == IB_QPS_ERR)
+	if (qp->state == IB_QPS_ERR || qp->state == IB_QPS_SQE)
 		medge_flush_sq(qp);
 	qp->now = ktime_get_ns();
-	medge_send_unlock(qp);
+	if (medge_qp_is_ud(qp))
+		medge_ud_send_unlock(qp);
+	else
+		medge_send_unlock(qp);
 	medge_qp_put(qp);
 }
 

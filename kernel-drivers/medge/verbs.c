@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What the device says of itself and of its port; contexts and PDs. */
 #include <linux/netdevice.h>
+#include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/medge-abi.h>
 
@@ -35,6 +36,10 @@ int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.max_qp_init_rd_atom = MEDGE_MAX_RD_ATOMIC,
 		.max_res_rd_atom = MEDGE_MAX_QP * MEDGE_MAX_RD_ATOMIC,
 		.atomic_cap = IB_ATOMIC_HCA,
+		.max_ah = MEDGE_MAX_AH,
+		.max_mcast_grp = MEDGE_MAX_GROUPS,
+		.max_mcast_qp_attach = MEDGE_MAX_MEMBERS,
+		.max_total_mcast_qp_attach = MEDGE_MAX_GROUPS * MEDGE_MAX_MEMBERS,
 		.max_pkeys = 1,
 		.local_ca_ack_delay = 15,
 		/* CQEs are stamped in ns */
@@ -105,6 +110,7 @@ int medge_query_port(struct ib_device *ibdev, u32 port,
 	attr->phys_mtu = medge_rails_mtu(dev);
 	attr->gid_tbl_len = MEDGE_GID_TABLE;
 	attr->ip_gids = true;
+	attr->port_cap_flags = IB_PORT_CM_SUP;
 	attr->max_msg_sz = MEDGE_MSG_MAX;
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
@@ -133,13 +139,13 @@ int medge_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 
 /*
  * RoCE v2 in all that concerns addresses, so that programs find the GIDs they
- * know. No MADs and no CM as long as there is no QP1.
+ * know, and IB's connection manager over QP 1.
  */
 int medge_get_port_immutable(struct ib_device *ibdev, u32 port,
 			     struct ib_port_immutable *im)
 {
-	im->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP |
-			     RDMA_CORE_CAP_ETH_AH;
+	im->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	im->max_mad_size = IB_MGMT_MAD_SIZE;
 	im->gid_tbl_len = MEDGE_GID_TABLE;
 	im->pkey_tbl_len = 1;
 	return 0;

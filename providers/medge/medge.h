@@ -20,6 +20,11 @@ struct medge_context {
 	uint32_t max_msg;		/* longest message, bytes */
 };
 
+struct medge_ah {
+	struct ibv_ah ah;
+	uint32_t number;		/* how WQEs name it */
+};
+
 struct medge_cq {
 	struct verbs_cq vcq;
 	pthread_spinlock_t lock;	/* guards ring */
@@ -45,6 +50,11 @@ struct medge_qp {
 static inline struct medge_context *to_medge_context(struct ibv_context *ctx)
 {
 	return container_of(ctx, struct medge_context, vctx.context);
+}
+
+static inline struct medge_ah *to_medge_ah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct medge_ah, ah);
 }
 
 static inline struct medge_cq *to_medge_cq(struct ibv_cq *cq)

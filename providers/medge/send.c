@@ -81,6 +81,9 @@ static int medge_check_send(const struct medge_qp *qp,
 {
 	int i;
 
+	if (qp->vqp.qp.qp_type == IBV_QPT_UD &&
+	    info->operands & (MEDGE_HAS_TARGET | MEDGE_IS_ATOMIC))
+		return EINVAL;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
 		return EINVAL;
 	*total = 0;
@@ -163,6 +166,11 @@ static int medge_push_send(struct medge_qp *qp, const struct ibv_send_wr *wr)
 	if (info->operands & MEDGE_HAS_TARGET) {
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
+	}
+	if (qp->vqp.qp.qp_type == IBV_QPT_UD) {
+		wqe->ud_ah = to_medge_ah(wr->wr.ud.ah)->number;
+		wqe->ud_qpn = wr->wr.ud.remote_qpn;
+		wqe->ud_qkey = wr->wr.ud.remote_qkey;
 	}
 	if (info->operands & MEDGE_IS_ATOMIC) {
 		wqe->remote_addr = wr->wr.atomic.remote_addr;

@@ -103,6 +103,44 @@ static int medge_dereg_mr(struct verbs_mr *vmr)
 	return 0;
 }
 
+static struct ibv_ah *medge_create_ah(struct ibv_pd *pd,
+				      struct ibv_ah_attr *attr)
+{
+	struct {
+		struct ib_uverbs_create_ah_resp ibv_resp;
+		struct medge_create_ah_resp drv;
+	} resp = {};
+	struct medge_ah *ah;
+	int ret;
+
+	static_assert(offsetof(typeof(resp), drv) == sizeof(resp.ibv_resp),
+		      "the driver's part follows without padding");
+
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return NULL;
+	ret = ibv_cmd_create_ah(pd, &ah->ah, attr, &resp.ibv_resp,
+				sizeof(resp));
+	if (ret) {
+		free(ah);
+		errno = ret;
+		return NULL;
+	}
+	ah->number = resp.drv.ah;
+	return &ah->ah;
+}
+
+static int medge_destroy_ah(struct ibv_ah *ibah)
+{
+	int ret;
+
+	ret = ibv_cmd_destroy_ah(ibah);
+	if (ret)
+		return ret;
+	free(to_medge_ah(ibah));
+	return 0;
+}
+
 static struct ibv_cq *medge_create_cq(struct ibv_context *context, int cqe,
 				      struct ibv_comp_channel *channel,
 				      int comp_vector)
@@ -352,13 +390,17 @@ static void medge_free_context(struct ibv_context *context)
  */
 const struct verbs_context_ops medge_context_ops = {
 	.alloc_pd = medge_alloc_pd,
+	.attach_mcast = ibv_cmd_attach_mcast,
+	.create_ah = medge_create_ah,
 	.create_cq = medge_create_cq,
 	.create_qp = medge_create_qp,
 	.create_qp_ex = medge_create_qp_ex,
 	.dealloc_pd = medge_dealloc_pd,
 	.dereg_mr = medge_dereg_mr,
+	.destroy_ah = medge_destroy_ah,
 	.destroy_cq = medge_destroy_cq,
 	.destroy_qp = medge_destroy_qp,
+	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = medge_free_context,
 	.modify_qp = medge_modify_qp,
 	.poll_cq = medge_poll_cq,

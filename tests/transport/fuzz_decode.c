@@ -76,12 +76,35 @@ static void check_cut(const u8 *buf, const struct medge_frame *run)
 	}
 }
 
+static void check_datagram(const u8 *buf, const struct medge_frame *f)
+{
+	struct medge_datagram dg, again;
+	u8 hdr[MEDGE_DATAGRAM_LEN];
+
+	medge_wire_decode_datagram(buf, &dg);
+	CHECK_EQ(dg.qpn, f->qpn);
+	CHECK(dg.qpn < 1 << 24 && dg.src_qpn < 1 << 24);
+	CHECK(dg.class_flow < 1 << 28);
+	CHECK(!(dg.flags & ~MEDGE_DATAGRAM_FLAGS));
+	memset(hdr, 0xff, sizeof(hdr));
+	medge_wire_encode_datagram(hdr, &dg);
+	medge_wire_decode_datagram(hdr, &again);
+	/* Of each byte but those that are reserved, nothing is lost. */
+	CHECK(!memcmp(hdr, buf, 4) && !memcmp(hdr + 8, buf + 8, 12));
+	CHECK(!memcmp(hdr + 24, buf + 24, sizeof(hdr) - 24));
+	CHECK_EQ(again.class_flow, dg.class_flow);
+}
+
 /* What was decoded, encoded again, is what was there. */
 static void check_encode(const u8 *buf, const struct medge_frame *f)
 {
 	u8 again[MEDGE_ACK_LEN];
 	struct medge_ack ack;
 
+	if (f->type == MEDGE_FRAME_DATAGRAM) {
+		check_datagram(buf, f);
+		return;
+	}
 	medge_wire_encode_frame(again, f);
 	CHECK(!memcmp(again, buf, sizeof(struct medge_frame_hdr)));
 	if (f->type == MEDGE_FRAME_DATA) {
@@ -120,6 +143,12 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t len)
 			if (f.nops == 1 && f.op.len)
 				check_cut(head, &f);
 		}
+		if (f.type == MEDGE_FRAME_DATAGRAM) {
+			struct medge_datagram dg;
+
+			medge_wire_decode_datagram(head, &dg);
+			CHECK(dg.len <= len - MEDGE_DATAGRAM_LEN);
+		}
 	}
 	free(head);
 	return 0;
@@ -132,7 +161,9 @@ static size_t plausible(struct rng *rng, u8 *buf, size_t max)
 	static const u16 segs[] = { 1, 8, 64, 1000, 1024, 8936 };
 	bool several = !rng_below(rng, 3);
 	struct medge_frame f = {
-		.type = rng_below(rng, 5) ? MEDGE_FRAME_DATA : MEDGE_FRAME_ACK,
+		.type = rng_below(rng, 5) ? MEDGE_FRAME_DATA :
+					    rng_range(rng, MEDGE_FRAME_ACK,
+						      MEDGE_FRAME_DATAGRAM),
 		.flags = rng_below(rng, 2),
 		.nops = several ? rng_range(rng, 2, 20) : 1,
 		.seg_len = several ? 0 : segs[rng_below(rng, ARRAY_SIZE(segs))],
@@ -147,6 +178,8 @@ static size_t plausible(struct rng *rng, u8 *buf, size_t max)
 	medge_wire_encode_frame(buf, &f);
 	if (f.type == MEDGE_FRAME_ACK)
 		return MEDGE_ACK_LEN;
+	if (f.type == MEDGE_FRAME_DATAGRAM)
+		return MEDGE_DATAGRAM_LEN + f.seg_len;
 	for (i = 0; i < f.nops; i++) {
 		struct medge_op op = {
 			.opcode = rng_below(rng, MEDGE_OPCODES),

@@ -160,6 +160,58 @@ static void decode__gives_the_ack_that_was_encoded(void)
 	}
 }
 
+static struct medge_datagram random_datagram(u16 len)
+{
+	struct medge_datagram dg = {
+		.flags = rng_below(&rng, MEDGE_DATAGRAM_FLAGS + 1),
+		.hop_limit = rng_next(&rng),
+		.len = len,
+		.qpn = rng_below(&rng, 1 << 24),
+		.src_qpn = rng_below(&rng, 1 << 24),
+		.qkey = rng_next(&rng),
+		.imm = rng_next(&rng),
+		.class_flow = rng_below(&rng, 1 << 28),
+	};
+	u32 i;
+
+	for (i = 0; i < sizeof(dg.sgid); i++) {
+		dg.sgid[i] = rng_next(&rng);
+		dg.dgid[i] = rng_next(&rng);
+	}
+	return dg;
+}
+
+static void decode__gives_the_datagram_that_was_encoded(void)
+{
+	u32 i;
+
+	for (i = 0; i < 1000; i++) {
+		struct medge_datagram b, a = random_datagram(rng_below(&rng, 4097));
+		u32 wire_len = MEDGE_DATAGRAM_LEN + a.len;
+		u8 buf[MEDGE_DATAGRAM_LEN];
+		struct medge_frame f;
+
+		medge_wire_encode_datagram(buf, &a);
+		CHECK_EQ(medge_wire_linear(buf, sizeof(buf), wire_len),
+			 MEDGE_DATAGRAM_LEN);
+		CHECK_EQ(medge_wire_decode(buf, sizeof(buf), wire_len, &f),
+			 MEDGE_DROP_NONE);
+		CHECK_EQ(f.type, MEDGE_FRAME_DATAGRAM);
+		CHECK_EQ(f.qpn, a.qpn);
+		medge_wire_decode_datagram(buf, &b);
+		CHECK_EQ(b.flags, a.flags);
+		CHECK_EQ(b.hop_limit, a.hop_limit);
+		CHECK_EQ(b.len, a.len);
+		CHECK_EQ(b.qpn, a.qpn);
+		CHECK_EQ(b.src_qpn, a.src_qpn);
+		CHECK_EQ(b.qkey, a.qkey);
+		CHECK_EQ(b.imm, a.imm);
+		CHECK_EQ(b.class_flow, a.class_flow);
+		CHECK(!memcmp(b.sgid, a.sgid, sizeof(b.sgid)));
+		CHECK(!memcmp(b.dgid, a.dgid, sizeof(b.dgid)));
+	}
+}
+
 static void next_op__finds_each_at_a_multiple_of_8(void)
 {
 	static const u32 lens[] = { 0, 1, 7, 8, 9, 0, 63, 64 };
@@ -252,7 +304,7 @@ static void decode__says_why(void)
 {
 	static const struct { u32 at; u8 value; enum medge_drop drop; } cases[] = {
 		{ 0, 0x20, MEDGE_DROP_VERSION },
-		{ 0, 0x12, MEDGE_DROP_TYPE },
+		{ 0, 0x13, MEDGE_DROP_TYPE },
 		{ 0, 0x1f, MEDGE_DROP_TYPE },
 		{ 1, 0x80, MEDGE_DROP_FLAGS },
 		{ 1, 0x02, MEDGE_DROP_FLAGS },		/* NACK in a data frame */
@@ -284,6 +336,24 @@ static void decode__says_why(void)
 		      medge_drop_name(cases[i].drop));
 		packet_put(p);
 	}
+}
+
+static void decode__says_why_of_a_datagram(void)
+{
+	struct medge_datagram dg = random_datagram(100);
+	struct packet *p = packet_new(MEDGE_DATAGRAM_LEN + dg.len);
+	u32 len;
+
+	medge_wire_encode_datagram(p->data, &dg);
+	CHECK_EQ(decode_exact(p->data, p->len, p->len), 0);
+	CHECK_EQ(decode_exact(p->data, p->len, p->len + 46), 0);
+	for (len = 0; len < p->len; len++)
+		CHECK_EQ(decode_exact(p->data, len, len),
+			 len < MEDGE_DATAGRAM_LEN ? MEDGE_DROP_RUNT :
+						    MEDGE_DROP_LENGTH);
+	p->data[1] |= MEDGE_DATAGRAM_FLAGS + 1;
+	CHECK_EQ(decode_exact(p->data, p->len, p->len), MEDGE_DROP_FLAGS);
+	packet_put(p);
 }
 
 static void cut__frames_are_those_sent_one_by_one(void)
@@ -353,6 +423,8 @@ int main(int argc, char **argv)
 	rng_seed(&rng, 2);
 	RUN(decode__gives_what_was_encoded);
 	RUN(decode__gives_the_ack_that_was_encoded);
+	RUN(decode__gives_the_datagram_that_was_encoded);
+	RUN(decode__says_why_of_a_datagram);
 	RUN(next_op__finds_each_at_a_multiple_of_8);
 	RUN(decode__truncated_anywhere);
 	RUN(decode__padding_is_ignored);

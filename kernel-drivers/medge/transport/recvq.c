@@ -98,7 +98,9 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 	u32 first = *skip, n;
 
 	rx->nframes = 0;
-	if (!first)
+	if (f->type == MEDGE_FRAME_DATAGRAM)
+		drop = MEDGE_DROP_TYPE;
+	else if (!first)
 		drop = medge_ack_process(c, now, f, ack);
 	if (drop == MEDGE_DROP_NONE && f->type == MEDGE_FRAME_DATA) {
 		if (c->refused) {

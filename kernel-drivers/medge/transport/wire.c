@@ -58,6 +58,8 @@ u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len)
 	memcpy(&fh, buf, sizeof(fh));
 	if ((fh.ver_type & 15) == MEDGE_FRAME_ACK)
 		return MEDGE_ACK_LEN;
+	if ((fh.ver_type & 15) == MEDGE_FRAME_DATAGRAM)
+		return MEDGE_DATAGRAM_LEN;
 	if (be32_to_cpu(fh.nops_qpn) >> 24 > 1)
 		return wire_len;
 	if (buf_len < MEDGE_HDR_LEN)
@@ -176,6 +178,25 @@ static enum medge_drop decode_data(const void *buf, u32 buf_len, u32 wire_len,
 	return f->nops == 1 ? check_run(f) : check_ops(buf, wire_len, f);
 }
 
+/* It has a header of its own, of which @f gets what all frames have. */
+static enum medge_drop decode_datagram(const void *buf, u32 buf_len,
+				       u32 wire_len, struct medge_frame *f)
+{
+	struct medge_datagram dg;
+
+	if (buf_len < MEDGE_DATAGRAM_LEN)
+		return MEDGE_DROP_RUNT;
+	medge_wire_decode_datagram(buf, &dg);
+	if (dg.flags & ~MEDGE_DATAGRAM_FLAGS)
+		return MEDGE_DROP_FLAGS;
+	if (dg.len > wire_len - MEDGE_DATAGRAM_LEN)
+		return MEDGE_DROP_LENGTH;
+	f->type = MEDGE_FRAME_DATAGRAM;
+	f->qpn = dg.qpn;
+	f->nframes = 1;
+	return MEDGE_DROP_NONE;
+}
+
 enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
 				  struct medge_frame *f)
 {
@@ -190,6 +211,8 @@ enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
 	if (fh.ver_type >> 4 != MEDGE_WIRE_VERSION)
 		return MEDGE_DROP_VERSION;
 	f->type = fh.ver_type & 15;
+	if (f->type == MEDGE_FRAME_DATAGRAM)
+		return decode_datagram(buf, buf_len, wire_len, f);
 	f->flags = fh.flags;
 	f->seg_len = be16_to_cpu(fh.seg_len);
 	f->nops = be32_to_cpu(fh.nops_qpn) >> 24;
@@ -242,6 +265,23 @@ void medge_wire_decode_ack(const void *buf, struct medge_ack *ack)
 		ack->bitmap[i] = be64_to_cpu(ah.bitmap[i]);
 }
 
+void medge_wire_decode_datagram(const void *buf, struct medge_datagram *dg)
+{
+	struct medge_datagram_hdr dh;
+
+	memcpy(&dh, buf, sizeof(dh));
+	dg->flags = dh.flags;
+	dg->hop_limit = be32_to_cpu(dh.hops_src_qpn) >> 24;
+	dg->len = be16_to_cpu(dh.len);
+	dg->qpn = be32_to_cpu(dh.qpn) & 0xffffff;
+	dg->src_qpn = be32_to_cpu(dh.hops_src_qpn) & 0xffffff;
+	dg->qkey = be32_to_cpu(dh.qkey);
+	dg->imm = dh.imm;
+	dg->class_flow = be32_to_cpu(dh.class_flow) & 0xfffffff;
+	memcpy(dg->sgid, dh.sgid, sizeof(dg->sgid));
+	memcpy(dg->dgid, dh.dgid, sizeof(dg->dgid));
+}
+
 void medge_wire_encode_frame(void *buf, const struct medge_frame *f)
 {
 	struct medge_frame_hdr fh = {
@@ -292,6 +332,25 @@ void medge_wire_encode_ack(void *buf, const struct medge_ack *ack)
 	for (i = 0; i < MEDGE_ACK_WORDS; i++)
 		ah.bitmap[i] = cpu_to_be64(ack->bitmap[i]);
 	memcpy(buf, &ah, sizeof(ah));
+}
+
+void medge_wire_encode_datagram(void *buf, const struct medge_datagram *dg)
+{
+	struct medge_datagram_hdr dh = {
+		.ver_type = MEDGE_WIRE_VERSION << 4 | MEDGE_FRAME_DATAGRAM,
+		.flags = dg->flags,
+		.len = cpu_to_be16(dg->len),
+		.qpn = cpu_to_be32(dg->qpn),
+		.hops_src_qpn = cpu_to_be32((u32)dg->hop_limit << 24 |
+					    dg->src_qpn),
+		.qkey = cpu_to_be32(dg->qkey),
+		.imm = dg->imm,
+		.class_flow = cpu_to_be32(dg->class_flow),
+	};
+
+	memcpy(dh.sgid, dg->sgid, sizeof(dh.sgid));
+	memcpy(dh.dgid, dg->dgid, sizeof(dh.dgid));
+	memcpy(buf, &dh, sizeof(dh));
 }
 
 void medge_wire_cut(void *hdr, u32 index, u32 count)

@@ -5,6 +5,7 @@
  *   data frame    medge_frame_hdr, then nops times { medge_op_hdr, payload },
  *                 each op but the first starting at a multiple of 8 bytes
  *   ack frame     medge_frame_hdr, medge_ack_hdr
+ *   datagram      medge_datagram_hdr, payload: of no connection
  *
  * All fields are big endian. A frame is self-describing: it alone says where
  * its bytes go. A frame of one op may be one of a *run*: consecutive frames of
@@ -37,6 +38,7 @@ enum {
 enum medge_frame_type {
 	MEDGE_FRAME_DATA,
 	MEDGE_FRAME_ACK,
+	MEDGE_FRAME_DATAGRAM,
 	MEDGE_FRAME_TYPES,
 };
 
@@ -171,6 +173,40 @@ static_assert(sizeof(struct medge_ack_hdr) == 80);
 
 enum { MEDGE_ACK_LEN = sizeof(struct medge_frame_hdr) + sizeof(struct medge_ack_hdr) };
 
+enum medge_datagram_flags {
+	MEDGE_DATAGRAM_SOLICITED = BIT(0),
+	MEDGE_DATAGRAM_IMM = BIT(1),
+	MEDGE_DATAGRAM_FLAGS = BIT(2) - 1,
+};
+
+/**
+ * struct medge_datagram_hdr - in front of a datagram
+ * @ver_type: as in every frame
+ * @flags: enum medge_datagram_flags
+ * @len: payload bytes
+ * @qpn: destination QPN (low 24 bits); 0xffffff: the members of group @dgid
+ * @hops_src_qpn: hop limit (8 bits), sender's QPN (24 bits)
+ * @qkey: taken by QPs that have the same
+ * @imm: immediate data, if the flag says so
+ * @class_flow: traffic class (8 bits, from bit 20 on), flow label (20 bits)
+ * @sgid, @dgid: addresses of sender and receiver; IPv4 ones are mapped
+ */
+struct medge_datagram_hdr {
+	u8 ver_type;
+	u8 flags;
+	__be16 len;
+	__be32 qpn;
+	__be32 hops_src_qpn;
+	__be32 qkey;
+	__be32 imm;
+	__be32 class_flow;
+	u8 sgid[16];
+	u8 dgid[16];
+};
+static_assert(sizeof(struct medge_datagram_hdr) == 56);
+
+enum { MEDGE_DATAGRAM_LEN = sizeof(struct medge_datagram_hdr) };
+
 /* Why bytes are not a frame. Counted by name; keep medge_drop_name() in step. */
 enum medge_drop {
 	MEDGE_DROP_NONE,
@@ -231,6 +267,20 @@ struct medge_ack {
 	u64 bitmap[MEDGE_ACK_WORDS];
 };
 
+/* A datagram's header, decoded. */
+struct medge_datagram {
+	u8 flags;
+	u8 hop_limit;
+	u16 len;
+	u32 qpn;
+	u32 src_qpn;
+	u32 qkey;
+	__be32 imm;
+	u32 class_flow;
+	u8 sgid[16];
+	u8 dgid[16];
+};
+
 /**
  * medge_wire_linear() - how much of a frame decoding needs in one piece
  * @buf: the frame's first bytes, behind the Ethernet header
@@ -264,9 +314,13 @@ bool medge_wire_next_op(const void *buf, u32 wire_len, struct medge_op *op);
 /* Decode the second header of a frame of type ACK that decoded well. */
 void medge_wire_decode_ack(const void *buf, struct medge_ack *ack);
 
+/* The same of a frame of type DATAGRAM. */
+void medge_wire_decode_datagram(const void *buf, struct medge_datagram *dg);
+
 void medge_wire_encode_frame(void *buf, const struct medge_frame *f);
 void medge_wire_encode_op(void *buf, const struct medge_op *op);
 void medge_wire_encode_ack(void *buf, const struct medge_ack *ack);
+void medge_wire_encode_datagram(void *buf, const struct medge_datagram *dg);
 
 /**
  * medge_wire_cut() - turn a run's header into that of one of its frames

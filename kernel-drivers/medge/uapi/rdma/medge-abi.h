@@ -84,7 +84,11 @@ struct medge_send_wqe {
 	__u32 inline_len;
 	__aligned_u64 compare_add;	/* atomics: IBTA 9.4.5 */
 	__aligned_u64 swap;
-	__aligned_u64 reserved[2];
+	/* UD: struct medge_create_ah_resp.ah, and who is meant behind it. */
+	__u32 ud_ah;
+	__u32 ud_qpn;
+	__u32 ud_qkey;
+	__u32 reserved;
 };
 
 /* A receive WQE: 16 bytes, then num_sge medge_sge. */
@@ -110,7 +114,9 @@ struct medge_cqe {
 	__u32 src_qp;
 	__u32 vendor_err;
 	__aligned_u64 timestamp;	/* CLOCK_MONOTONIC, ns */
-	__aligned_u64 reserved[2];
+	__u16 vlan;			/* of a datagram; 0xffff: none */
+	__u16 reserved[3];
+	__aligned_u64 reserved2;
 };
 
 #define MEDGE_CQE_SHIFT 6
@@ -147,6 +153,11 @@ struct medge_create_qp_req {
 struct medge_create_qp_resp {
 	struct medge_ring_map sq;
 	struct medge_ring_map rq;
+};
+
+struct medge_create_ah_resp {
+	__u32 ah;			/* for medge_send_wqe.ud_ah */
+	__u32 reserved;
 };
 
 /*

@@ -1,0 +1,239 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Programs of Debian's packages that find each other by the connection manager, or send datagrams, unmodified.
+# Prints a table: program, ok or FAIL, seconds, and what it had to say.
+#
+#   cm_programs.sh [PROGRAM]...    default: all
+#
+# lab: --rails 2 --mtu 9000
+# lab: --rails 2 --mtu 1500 --netem 'loss 1% duplicate 1% reorder 25%' -- rping ucmatose cmtime rcopy
+# lab: --rails 2 --mtu 9000 --kernel debug -- rping udaddy mckey rdma_client
+# shellcheck disable=SC2317 # the parts are called by their names
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# shellcheck disable=SC2153 # the lab sets them
+: "$IP6_A" "$IP6_B"
+SLOW=1
+[ "${KERNEL:-}" != debug ] || SLOW=4
+NETEM=$(plan NETEM)
+
+# Does the server listen, by either of the port spaces?
+wait_listening() {
+	local node=$1 port=$2 pid=$3 tries
+	for ((tries = 0; tries < 100; tries++)); do
+		rdma resource show cm_id | grep -q "LISTEN.*:$port " && return
+		[ -n "$(on "$node" ss -Hltun "sport = :$port")" ] && return
+		kill -0 "$pid" 2>/dev/null || return
+		sleep 0.05
+	done
+	return 1
+}
+
+# The row of a program that ended with status $2, after it began at $3; what it said is in the file $4.
+row() {
+	printf '%-34s %-4s %6.1f s  %s\n' "$1" "$(ok_or_fail "$2")" "$(since "$3")" \
+		"$(grep -v '^[-[:space:]]*$' "$4" | tail -n 1)"
+	[ "$2" = 0 ] && return
+	failed "$1: $BOTH_STATUS"
+	tail -n 8 "$WORK/server" "$WORK/client"
+	return 1
+}
+
+# pair LABEL SECONDS SERVER... -- CLIENT...: both have to end well.
+pair() {
+	local label=$1 limit=$2 began=$EPOCHREALTIME status=0
+	shift 2
+	both "$((limit * SLOW))" "$@" || status=1
+	row "$label" "$status" "$began" "$WORK/client"
+}
+
+# served LABEL SECONDS SERVER... -- CLIENT...: as pair, but the server serves until it is killed.
+served() {
+	local label=$1 limit=$(($2 * SLOW)) server=() began=$EPOCHREALTIME pid status
+	shift 2
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	shift
+	ip netns exec b "${server[@]}" >"$WORK/server" 2>&1 &
+	pid=$!
+	wait_listening b "$PORT" "$pid"
+	timeout -k 5 "$limit" ip netns exec a "$@" >"$WORK/client" 2>&1
+	status=$?
+	BOTH_STATUS="client $status"
+	kill "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	row "$label" "$status" "$began" "$WORK/client"
+}
+
+# Programs that wait for each datagram for ever can't be run where some are lost.
+loses_datagrams() {
+	[[ $NETEM == *loss* ]]
+}
+
+# ---- the programs ----
+
+ud_pingpong() {
+	loses_datagrams && return
+	next_port
+	pair ibv_ud_pingpong 20 ibv_ud_pingpong -d "$DEV_B" -g "$GID_B" -p "$PORT" -- \
+		ibv_ud_pingpong -d "$DEV_A" -g "$GID_A" -p "$PORT" "$IP_B"
+}
+
+rping() {
+	next_port
+	pair "rping -v -V" 20 rping -s -a "$IP_B" -p "$PORT" -v -C 20 -- rping -c -a "$IP_B" -p "$PORT" -v -V -C 20
+	next_port
+	pair "rping -V -S 60000" 20 rping -s -a "$IP_B" -p "$PORT" -C 50 -S 60000 -- \
+		rping -c -a "$IP_B" -p "$PORT" -V -C 50 -S 60000
+	next_port
+	pair "rping -V, IPv6" 20 rping -s -a "$IP6_B" -p "$PORT" -v -C 20 -- \
+		rping -c -a "$IP6_B" -p "$PORT" -v -V -C 20
+}
+
+ucmatose() {
+	next_port
+	pair "ucmatose" 20 ucmatose -b "$IP_B" -p "$PORT" -c 10 -C 20 -S 5000 -- \
+		ucmatose -s "$IP_B" -p "$PORT" -c 10 -C 20 -S 5000
+	next_port
+	pair "ucmatose, IPv6" 20 ucmatose -b "$IP6_B" -f ipv6 -p "$PORT" -- \
+		ucmatose -s "$IP6_B" -f ipv6 -p "$PORT"
+}
+
+# udaddy listens on a port of its own choice.
+udaddy() {
+	loses_datagrams && return
+	PORT=7174
+	pair udaddy 20 udaddy -b "$IP_B" -c 4 -C 20 -S 1000 -- udaddy -s "$IP_B" -c 4 -C 20 -S 1000
+	pair "udaddy, IPv6" 20 udaddy -b "$IP6_B" -f ipv6 -- udaddy -s "$IP6_B" -f ipv6
+}
+
+# The receiver ends when it has all messages.
+mckey_to() {
+	local group=$1 label=$2 from=$3 to=$4 began=$EPOCHREALTIME pid status
+	timeout -k 5 "$((20 * SLOW))" ip netns exec b mckey -m "$group" -b "$to" -C 10 >"$WORK/server" 2>&1 &
+	pid=$!
+	sleep "$SLOW"
+	timeout -k 5 "$((20 * SLOW))" ip netns exec a mckey -m "$group" -b "$from" -s -C 10 >"$WORK/client" 2>&1
+	status=$?
+	wait "$pid"
+	BOTH_STATUS="sender $status, receiver $?"
+	[ "$BOTH_STATUS" = "sender 0, receiver 0" ]
+	row "$label" "$?" "$began" "$WORK/server"
+}
+
+mckey() {
+	loses_datagrams && return
+	# To join an IPv6 group is what the kernel's rdma_cm refuses on any RoCE v2 device.
+	mckey_to 239.1.2.3 mckey "$IP_A" "$IP_B"
+}
+
+cmtime() {
+	next_port
+	served "cmtime -c 100" 60 cmtime -b "$IP_B" -p "$PORT" -- cmtime -s "$IP_B" -p "$PORT" -c 100
+}
+
+rdma_client() {
+	next_port
+	pair rdma_client/server 20 rdma_server -s "$IP_B" -p "$PORT" -- rdma_client -s "$IP_B" -p "$PORT"
+}
+
+streams() {
+	local tool
+	for tool in rstream riostream; do
+		next_port
+		pair "$tool -T v" 30 "$tool" -b "$IP_B" -p "$PORT" -T v -S 100000 -C 50 -- \
+			"$tool" -s "$IP_B" -p "$PORT" -T v -S 100000 -C 50
+		next_port
+		pair "$tool -T v -S 2000000" 30 "$tool" -b "$IP_B" -p "$PORT" -T v -S 2000000 -C 10 -- \
+			"$tool" -s "$IP_B" -p "$PORT" -T v -S 2000000 -C 10
+	done
+	next_port
+	pair "rstream -T n" 30 rstream -b "$IP_B" -p "$PORT" -T n -S 100000 -C 50 -- \
+		rstream -s "$IP_B" -p "$PORT" -T n -S 100000 -C 50
+}
+
+rcopy() {
+	next_port
+	head -c 20000000 /dev/urandom >"$WORK/from"
+	served "rcopy, 20 MB" 30 rcopy -p "$PORT" -- \
+		rcopy "$WORK/from" "$IP_B:$WORK/to" -p "$PORT" || return
+	cmp "$WORK/from" "$WORK/to" || failed "rcopy: the copy is another"
+	rm -f "$WORK/from" "$WORK/to"
+}
+
+# An ordinary TCP program, over rsockets: all bytes arrive, in order.
+rspreload() {
+	local lib=/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so
+	next_port
+	cat >"$WORK/sink.py" <<-'END'
+		import hashlib, socket, sys
+		s = socket.socket()
+		s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+		s.bind((sys.argv[1], int(sys.argv[2])))
+		s.listen(1)
+		c, _ = s.accept()
+		h, n = hashlib.sha256(), 0
+		while n < 20000000:
+		    data = c.recv(65536)
+		    if not data: break
+		    h.update(data)
+		    n += len(data)
+		c.sendall(h.digest())
+		c.close()
+	END
+	cat >"$WORK/source.py" <<-'END'
+		import hashlib, os, socket, sys
+		s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+		data = os.urandom(20000000)
+		s.sendall(data)
+		if s.recv(32) != hashlib.sha256(data).digest():
+		    sys.exit("what arrived is not what was sent")
+		print("20 MB, sha256 right")
+	END
+	pair "librspreload python3" 40 env LD_PRELOAD="$lib" python3 "$WORK/sink.py" "$IP_B" "$PORT" -- \
+		env LD_PRELOAD="$lib" python3 "$WORK/source.py" "$IP_B" "$PORT"
+}
+
+# qperf knows RoCE only by the connection manager.
+qperf() {
+	local tests=(rc_bw rc_lat rc_bi_bw rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_bw rc_rdma_write_lat
+		rc_rdma_write_poll_lat rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add)
+	PORT=19765
+	served "qperf -cm 1, ${#tests[@]} tests" 60 qperf -- qperf -t 1 -cm 1 "$IP_B" "${tests[@]}"
+}
+
+# perf LABEL TOOL ARGS...
+perf() {
+	local label=$1 tool=$2 began=$EPOCHREALTIME status=0
+	shift 2
+	perftest "$((30 * SLOW))" "$tool" "$@" || status=1
+	perftest_rows >"$WORK/rows"
+	row "$label" "$status" "$began" "$WORK/rows"
+}
+
+perftest_cm() {
+	perf "ib_write_bw -R" ib_write_bw -R -n 500
+	perf "ib_read_bw -R" ib_read_bw -R -n 500
+	perf "ib_send_lat -R" ib_send_lat -R -n 500
+	perf "ib_atomic_bw -R" ib_atomic_bw -R -n 500
+	loses_datagrams && return
+	perf "ib_send_bw -c UD" ib_send_bw -c UD -n 1000 -s 2048
+	perf "ib_send_lat -c UD" ib_send_lat -c UD -n 1000 -s 2048
+	perf "ib_send_lat -c UD -R" ib_send_lat -c UD -R -n 1000 -s 512
+}
+
+ALL=(ud_pingpong rping ucmatose udaddy mckey cmtime rdma_client streams rcopy rspreload qperf perftest_cm)
+[ $# != 0 ] || set -- "${ALL[@]}"
+for part; do
+	if [[ " ${ALL[*]} " != *" $part "* ]]; then
+		echo "usage: cm_programs.sh [${ALL[*]}]..." >&2
+		exit 2
+	fi
+	"$part"
+done
+verdict
