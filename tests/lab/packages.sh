@@ -8,7 +8,7 @@ PACKAGES=(
 	# to build the provider and the tests
 	cmake clang libclang-rt-dev pkg-config libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev
 	# to run what the tests run
-	ethtool ibverbs-utils iproute2 perftest procps python3 python3-pyverbs rdma-core rdmacm-utils
+	ethtool ibverbs-utils iproute2 perftest procps python3 python3-hypothesis python3-pyverbs rdma-core rdmacm-utils
 	shellcheck util-linux
 )
 

@@ -50,6 +50,11 @@ static void copy(struct hold *hold, u32 from, u32 to)
 	CHECK(op->data_off + op->len <= hold->packet->len,
 	      "a piece beyond its frame");
 	memcpy(dst + from, hold->packet->data + op->data_off + from, to - from);
+	if (hold->host->pair->on_copied && op->opcode != MEDGE_OP_RESPONSE)
+		hold->host->pair->on_copied(hold->host, op,
+					    hold->piece.recv_index,
+					    op->offset + from, dst + from,
+					    to - from);
 }
 
 static u8 place_nak(struct host *h, const struct medge_op *op)
@@ -373,7 +378,11 @@ static void target(struct medge_conn *c, const struct medge_op *op,
 static void performed(struct medge_conn *c, const struct medge_op *op,
 		      u32 recv_index)
 {
-	check_performed(medge_conn_user(c), op, recv_index);
+	struct host *h = medge_conn_user(c);
+
+	check_performed(h, op, recv_index);
+	if (h->pair->on_performed)
+		h->pair->on_performed(h, op);
 }
 
 static u8 atomic(struct medge_conn *c, const struct medge_op *op, u64 operand,
@@ -382,11 +391,18 @@ static u8 atomic(struct medge_conn *c, const struct medge_op *op, u64 operand,
 	struct host *h = medge_conn_user(c);
 	enum host_region region;
 	u8 *cell = host_memory(h, op->rkey, op->addr, 8, &region);
+	u64 after;
+	u8 nak;
 
 	CHECK(cell, "atomic outside of memory");
 	TRACE("%llu side %u atomic op %u\n", pair_now(h->pair), h->side,
 	      op->op_no);
-	return pair_atomic(h, op, cell, operand, swap, original);
+	nak = pair_atomic(h, op, cell, operand, swap, original);
+	if (!nak && h->pair->on_atomic) {
+		memcpy(&after, cell, sizeof(after));
+		h->pair->on_atomic(h, op, *original, after);
+	}
+	return nak;
 }
 
 static void completed(struct medge_conn *c, u32 op_no, enum medge_status status)

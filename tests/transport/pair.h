@@ -61,6 +61,12 @@ struct pair {
 	void (*on_target)(struct host *h, const struct medge_op *op,
 			  struct medge_target *t);
 	void (*on_completed)(struct host *h, u32 op_no, enum medge_status status);
+	/* What the application could see; may be NULL. */
+	void (*on_copied)(struct host *h, const struct medge_op *op,
+			  u32 recv_index, u32 offset, const u8 *bytes, u32 len);
+	void (*on_atomic)(struct host *h, const struct medge_op *op, u64 before,
+			  u64 after);
+	void (*on_performed)(struct host *h, const struct medge_op *op);
 	void *user;
 };
 
