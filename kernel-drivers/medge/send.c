@@ -361,7 +361,9 @@ static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 	for (n = 0; n < TX_BATCH && medge_qp_talks(qp); n++) {
 		if (!medge_conn_poll_tx(qp->conn, qp->now, &tx))
 			return false;
-		if (qp->state == IB_QPS_ERR && tx.type != MEDGE_FRAME_ACK)
+		/* Our own requests are flushed; the peer's before the refused are not. */
+		if (qp->state == IB_QPS_ERR &&
+		    tx.type != MEDGE_FRAME_ACK && !tx.response)
 			continue;
 		skb = build(qp, &tx);
 		if (skb)
