@@ -29,6 +29,7 @@ static void dealloc_driver(struct ib_device *ibdev)
 	struct medge_device *dev = to_medge_device(ibdev);
 
 	medge_rails_destroy(dev);
+	medge_nodes_destroy(dev);
 	WARN_ON(!xa_empty(&dev->qps));
 	xa_destroy(&dev->qps);
 	medge_mr_table_destroy(dev);
@@ -212,6 +213,7 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 	xa_init(&dev->qps);
 	medge_ah_table_init(dev);
 	medge_rails_init(dev);
+	medge_nodes_init(dev);
 	err = medge_stats_init(dev);
 	if (err)
 		goto no_stats;

@@ -11,6 +11,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "mcast.h"
+#include "node.h"
 #include "rail.h"
 #include "stats.h"
 
@@ -40,6 +41,7 @@ struct medge_device {
 	struct net_device *netdev;	/* the bond, or the only rail */
 	netdevice_tracker netdev_tracker;
 	struct medge_rails rails;
+	struct medge_nodes nodes;
 	struct xarray qps;		/* struct medge_qp_ref by QPN; RCU read */
 	atomic_t num_qps;
 	struct rhashtable mrs;		/* by key; RCU read */

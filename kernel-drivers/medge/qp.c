@@ -76,7 +76,7 @@ static void open_qp(struct medge_qp *qp)
 	refcount_set_release(&qp->ref->users, 1);
 }
 
-void medge_qps_rail_changed(struct medge_device *dev, u32 rail, u32 weight)
+void medge_qps_sync(struct medge_device *dev, const struct medge_node *node)
 {
 	struct medge_qp_ref *ref;
 	struct medge_qp *qp;
@@ -88,9 +88,10 @@ void medge_qps_rail_changed(struct medge_device *dev, u32 rail, u32 weight)
 			continue;
 		spin_lock_bh(&qp->lock);
 		qp->now = ktime_get_ns();
-		if (qp->conn)
-			medge_conn_rail(qp->conn, rail, weight, qp->now);
-		medge_send_unlock(qp);
+		if (qp->node == node)
+			medge_send_unlock(qp);
+		else
+			spin_unlock_bh(&qp->lock);
 		medge_qp_put(qp);
 	}
 }
@@ -124,25 +125,27 @@ static void connection_config(const struct medge_qp *qp,
 static int connect_qp(struct medge_qp *qp)
 {
 	struct medge_conn_config cfg;
+	struct medge_node *node;
 	struct medge_conn *conn;
-	u32 i;
 
 	conn = kvzalloc(medge_conn_size(), GFP_KERNEL);
 	if (!conn)
 		return -ENOMEM;
+	node = medge_node_get(qp->dev, &qp->l2);
+	if (!node) {
+		kvfree(conn);
+		return -ENOMEM;
+	}
 	connection_config(qp, &cfg);
 
 	spin_lock_bh(&qp->lock);
 	qp->now = ktime_get_ns();
 	medge_conn_init(conn, &cfg, &medge_conn_upcalls, qp->now);
 	medge_conn_set_user(conn, qp);
+	qp->node = node;
 	qp->recv_base = qp->rq.done;
 	qp->op_base = medge_conn_next_op(conn) - qp->sq.cons;
 	qp->conn = conn;
-	/* A rail that changes from here on is told by medge_qps_rail_changed(). */
-	for (i = 0; i < MEDGE_MAX_RAILS; i++)
-		medge_conn_rail(conn, i, medge_rail_weight(qp->dev, i),
-				qp->now);
 	qp->state = IB_QPS_RTR;
 	medge_send_unlock(qp);
 	return 0;
@@ -181,6 +184,8 @@ static void free_connection(struct medge_qp *qp)
 	medge_stats_retire(qp->dev, medge_conn_stats(qp->conn));
 	kvfree(qp->conn);
 	qp->conn = NULL;
+	medge_node_put(qp->node);
+	qp->node = NULL;
 }
 
 /* Receives that were taken from the ring are forgotten with it. */

@@ -87,6 +87,7 @@ struct medge_qp {
 	struct medge_conn *conn;
 	struct medge_l2 l2;		/* peer's address */
 	u32 ud_turn;			/* of rails */
+	struct medge_node *node;	/* peer; there as long as @conn is */
 	bool relaxed;			/* MEDGE_CREATE_QP_RELAXED */
 	bool sq_sig_all;
 	u64 timer_at;			/* what @timer is set to; MEDGE_NEVER: off */
@@ -169,8 +170,8 @@ void medge_qp_put(struct medge_qp *qp);
 /* The same for who holds its ref, RCU inside. */
 struct medge_qp *medge_qp_ref_get(struct medge_qp_ref *ref);
 
-/* Tell each QP of the device that a rail changed (rail.c calls it). */
-void medge_qps_rail_changed(struct medge_device *dev, u32 rail, u32 weight);
+/* Have each QP that is connected with @node follow its paths. In softirq. */
+void medge_qps_sync(struct medge_device *dev, const struct medge_node *node);
 
 /* ---- send.c: data path out ---- */
 /* Doorbells: look at the ring. Not under a lock, interrupts on. */

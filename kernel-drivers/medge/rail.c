@@ -14,6 +14,9 @@
 #include "qp.h"
 #include "rail.h"
 
+/* Between looks at the carriers. */
+enum { LOOK_AGAIN_NS = 200000 };
+
 static u32 frames_of(const struct sk_buff *skb)
 {
 	return skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1;
@@ -177,9 +180,15 @@ u32 medge_rail_for_turn(struct medge_device *dev, u32 turn)
 	u32 up[MEDGE_MAX_RAILS];
 	u32 i, n = 0;
 
-	for (i = 0; i < MEDGE_MAX_RAILS; i++)
-		if (medge_rail_weight(dev, i))
+	rcu_read_lock();
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		const struct medge_rail *rail =
+			rcu_dereference(dev->rails.rail[i]);
+
+		if (rail && READ_ONCE(rail->up))
 			up[n++] = i;
+	}
+	rcu_read_unlock();
 	return n ? up[turn % n] : 0;
 }
 
@@ -215,18 +224,6 @@ u32 medge_rails_mtu(const struct medge_device *dev)
 	return READ_ONCE(dev->rails.mtu);
 }
 
-u32 medge_rail_weight(struct medge_device *dev, u32 index)
-{
-	struct medge_rail *rail;
-	u32 weight;
-
-	rcu_read_lock();
-	rail = rcu_dereference(dev->rails.rail[index]);
-	weight = rail ? READ_ONCE(rail->weight) : 0;
-	rcu_read_unlock();
-	return weight;
-}
-
 u64 medge_rails_speed(struct medge_device *dev)
 {
 	struct medge_rail *rail;
@@ -236,7 +233,7 @@ u64 medge_rails_speed(struct medge_device *dev)
 	rcu_read_lock();
 	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
 		rail = rcu_dereference(dev->rails.rail[i]);
-		if (rail && READ_ONCE(rail->weight))
+		if (rail && READ_ONCE(rail->up))
 			sum += READ_ONCE(rail->speed);
 	}
 	rcu_read_unlock();
@@ -255,7 +252,6 @@ static void describe_rail(const struct medge_rail *rail,
 		.ifindex = netdev->ifindex,
 		.mtu = READ_ONCE(netdev->mtu),
 		.speed_mbps = READ_ONCE(rail->speed),
-		.weight = READ_ONCE(rail->weight),
 		.tx_frames = sum.tx_frames,
 		.tx_bytes = sum.tx_bytes,
 		.tx_retransmits = sum.tx_retransmits,
@@ -263,8 +259,10 @@ static void describe_rail(const struct medge_rail *rail,
 		.rx_frames = sum.rx_frames,
 		.rx_bytes = sum.rx_bytes,
 	};
-	if (info->weight)
+	if (READ_ONCE(rail->up)) {
 		info->flags |= MEDGE_RAIL_UP;
+		info->weight = max_t(u32, info->speed_mbps, 1);
+	}
 	BUILD_BUG_ON(sizeof(info->name) != IFNAMSIZ);
 	strscpy((char *)info->name, netdev->name, sizeof(info->name));
 }
@@ -359,41 +357,52 @@ static void update_mtu(struct medge_device *dev)
 	WRITE_ONCE(dev->rails.mtu, mtu);
 }
 
-/* Speeds that are not all known cannot be compared: then all rails weigh 1. */
-static bool speeds_comparable(struct medge_device *dev)
+/* Tell others what it is like. Any context but interrupts. */
+static void tell_rail(struct medge_rail *rail)
 {
-	u32 i;
+	struct medge_rail_attr attr = {
+		.speed = READ_ONCE(rail->speed),
+		.id = rail->id,
+	};
 
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		struct medge_rail *rail = rail_at(dev, i);
-
-		if (rail && rail_is_up(rail) && !rail->speed)
-			return false;
-	}
-	return true;
+	spin_lock_bh(&rail->dev->rails.look_lock);
+	WRITE_ONCE(rail->up, rail_is_up(rail));
+	attr.flags = rail->up ? MEDGE_PORT_UP : 0;
+	ether_addr_copy(attr.mac, rail->netdev->dev_addr);
+	medge_nodes_rail(rail->dev, rail->index, &attr);
+	spin_unlock_bh(&rail->dev->rails.look_lock);
 }
 
-/* Find out anew what the rails are like, and tell the QPs what has changed. */
+/* Find out anew what the rails are like. */
 static void update_rails(struct medge_device *dev)
 {
-	bool comparable = speeds_comparable(dev);
 	u32 i;
 
 	update_mtu(dev);
+	medge_nodes_address(dev, dev->netdev->dev_addr);
 	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
 		struct medge_rail *rail = rail_at(dev, i);
-		u32 weight = 0;
 
-		if (!rail)
-			continue;
-		if (rail_is_up(rail))
-			weight = comparable ? rail->speed : 1;
-		if (weight == rail->weight)
-			continue;
-		/* Before the QPs are told: one that is just connecting reads it. */
-		WRITE_ONCE(rail->weight, weight);
-		medge_qps_rail_changed(dev, i, weight);
+		if (rail)
+			tell_rail(rail);
 	}
+}
+
+void medge_rails_look(struct medge_device *dev, u64 now)
+{
+	struct medge_rail *rail;
+	u32 i;
+
+	if (now - READ_ONCE(dev->rails.looked_at) < LOOK_AGAIN_NS)
+		return;
+	WRITE_ONCE(dev->rails.looked_at, now);
+	rcu_read_lock();
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		rail = rcu_dereference(dev->rails.rail[i]);
+		if (rail && READ_ONCE(rail->up) != rail_is_up(rail))
+			tell_rail(rail);
+	}
+	rcu_read_unlock();
 }
 
 static void update_speed(struct medge_rail *rail)
@@ -431,6 +440,7 @@ static void update_speeds(struct work_struct *work)
 void medge_rails_init(struct medge_device *dev)
 {
 	INIT_WORK(&dev->rails.speed_work, update_speeds);
+	spin_lock_init(&dev->rails.look_lock);
 }
 
 void medge_rails_destroy(struct medge_device *dev)
@@ -504,6 +514,7 @@ static int add_rail(struct medge_device *dev, struct net_device *netdev)
 	rail->dev = dev;
 	rail->netdev = netdev;
 	rail->index = index;
+	rail->id = ++dev->rails.last_id;
 	netdev_hold(netdev, &rail->tracker, GFP_KERNEL);
 	rail->pt.type = htons(MEDGE_ETHERTYPE);
 	rail->pt.dev = netdev;
@@ -520,11 +531,12 @@ static void remove_rail(struct medge_rail *rail)
 	static const u8 none[ETH_ALEN];
 	struct medge_device *dev = rail->dev;
 
-	WRITE_ONCE(rail->weight, 0);
 	RCU_INIT_POINTER(dev->rails.rail[rail->index], NULL);
-	medge_qps_rail_changed(dev, rail->index, 0);
+	medge_nodes_rail(dev, rail->index, NULL);
 	/* Waits for those who are transmitting on it, too: they are in RCU. */
 	dev_remove_pack(&rail->pt);
+	/* Somebody may just have looked at it. */
+	medge_nodes_rail(dev, rail->index, NULL);
 	update_address(rail, none);
 	medge_mcast_rail_removed(dev, rail->netdev);
 	netdev_put(rail->netdev, &rail->tracker);

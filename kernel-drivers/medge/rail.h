@@ -17,20 +17,21 @@ struct medge_rail_info;
  * @dev: device it belongs to
  * @netdev: a slave of the bond, or the device's own netdev; held
  * @index: position in medge_rails.rail, stable while the rail exists
+ * @id: of this one alone, while @index is used again
  * @speed: link speed in Mbit/s; 0: unknown
- * @weight: what medge_conn_rail() wants: 0 while it is down or has no carrier,
- *          else @speed, or 1 for all if the speed of one is unknown
+ * @up: it was, when looked at last, see medge_rails_look()
  * @mac: device's address, which @netdev was asked to receive; zeros: it need
  *       not be asked
- * All changes are made under RTNL; @weight and @speed are read without.
+ * All changes are made under RTNL, but @up; @speed is read without.
  */
 struct medge_rail {
 	struct medge_device *dev;
 	struct net_device *netdev;
 	netdevice_tracker tracker;
 	u32 index;
+	u32 id;
 	u32 speed;
-	u32 weight;
+	bool up;
 	u8 mac[ETH_ALEN];
 	struct packet_type pt;
 	struct rcu_head rcu;
@@ -40,12 +41,18 @@ struct medge_rail {
  * struct medge_rails - a device's rails
  * @rail: RCU, changed under RTNL; NULL: no rail of that index
  * @mtu: smallest MTU of the rails that are not down, see medge_rails_mtu()
+ * @last_id: the latest rail's; under RTNL
+ * @look_lock: BHs off; rails' @up is what nodes were told last
+ * @looked_at: ns, when medge_rails_look() did
  * @speed_work: asks the rails for their speed
  * @attached: changes are followed; under RTNL
  */
 struct medge_rails {
 	struct medge_rail __rcu *rail[MEDGE_MAX_RAILS];
 	u32 mtu;
+	u32 last_id;
+	spinlock_t look_lock;
+	u64 looked_at;
 	struct work_struct speed_work;
 	bool attached;
 };
@@ -76,8 +83,11 @@ bool medge_rails_have(struct medge_device *dev, const struct net_device *netdev)
 u32 medge_rails_mtu(const struct medge_device *dev);
 /* Mbit/s of all rails that are up together; 0: unknown. Any context. */
 u64 medge_rails_speed(struct medge_device *dev);
-/* The weight of a rail, 0 if there is none. Any context. */
-u32 medge_rail_weight(struct medge_device *dev, u32 rail);
+/*
+ * Notifiers may tell of a lost carrier a second late: look whether all have
+ * theirs, unless somebody just did. BHs off.
+ */
+void medge_rails_look(struct medge_device *dev, u64 now);
 
 /* Describe up to @max rails. Return: how many there are. */
 u32 medge_rails_describe(struct medge_device *dev, struct medge_rail_info *info,

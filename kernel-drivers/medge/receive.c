@@ -192,6 +192,12 @@ void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
 		medge_ud_receive(dev, skb, l2);
 		return;
 	}
+	if (a.frame.type == MEDGE_FRAME_PROBE ||
+	    a.frame.type == MEDGE_FRAME_REPLY) {
+		medge_node_receive(rail, skb, l2);
+		consume_skb(skb);
+		return;
+	}
 	qp = medge_qp_get(dev, a.frame.qpn);
 	if (!qp) {
 		medge_count(dev, rx_no_qp);

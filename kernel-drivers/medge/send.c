@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Build frames from the sender's own memory, and give them to the rails. */
 #include <linux/net.h>
+#include <linux/etherdevice.h>
 #include <linux/skbuff.h>
 #include <linux/unaligned.h>
 
@@ -28,7 +29,8 @@ enum {
 
 /* What flush must know of an skb. */
 struct tx_cb {
-	u32 rail;
+	u8 rail;
+	u8 dmac[ETH_ALEN];
 	bool again;
 };
 
@@ -342,6 +344,7 @@ static struct sk_buff *build(struct medge_qp *qp, const struct medge_tx *tx)
 	if (result == BUILT) {
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 		tx_cb(skb)->rail = tx->rail;
+		ether_addr_copy(tx_cb(skb)->dmac, tx->mac);
 		tx_cb(skb)->again = tx->again;
 		return skb;
 	}
@@ -378,7 +381,11 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 
 	__skb_queue_head_init(&out->skbs);
 	out->qp = NULL;
-	if (!qp->conn || qp->sending || !medge_qp_talks(qp))
+	if (!qp->conn || !medge_qp_talks(qp))
+		return;
+	medge_rails_look(qp->dev, qp->now);
+	medge_node_sync(qp);
+	if (qp->sending)
 		return;
 	for (looks = 0; looks < TX_LOOKS; looks++) {
 		bool more;
@@ -406,6 +413,7 @@ static void xmit_batch(struct medge_device *dev, struct medge_send_batch *out)
 		struct tx_cb cb = *tx_cb(skb);
 
 		next = skb_peek(&out->skbs);
+		ether_addr_copy(out->l2.dmac, cb.dmac);
 		medge_rail_xmit(dev, cb.rail, &out->l2, skb,
 				next && tx_cb(next)->rail == cb.rail, cb.again);
 	}

@@ -31,6 +31,7 @@ static const struct rdma_stat_desc descs[] = {
 	{ .name = "drop_ack" },
 	{ .name = "drop_hold" },
 	{ .name = "drop_state" },
+	{ .name = "drop_probe" },
 };
 
 /*

@@ -101,6 +101,8 @@ static enum net_verdict filter(void *user, u32 side, u32 rail, struct packet *p,
 	u32 end;
 
 	CHECK(!medge_wire_decode(p->data, p->len, p->len, &seen.f));
+	if (seen.f.type == MEDGE_FRAME_PROBE || seen.f.type == MEDGE_FRAME_REPLY)
+		return NET_PASS;
 	if (seen.f.type == MEDGE_FRAME_ACK) {
 		medge_wire_decode_ack(p->data, &seen.ack);
 	} else {

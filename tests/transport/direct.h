@@ -26,7 +26,8 @@ struct medge_request req_write_imm(enum host_region region, u64 offset, u32 len,
 struct medge_request req_fetch_add(u32 cell);
 
 /*
- * A look at what is sent, decoded, cut. @first: it was not sent before (data).
+ * A look at what connections send, decoded, cut. @first: it was not sent
+ * before (data).
  */
 struct seen {
 	u32 side;

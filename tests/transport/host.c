@@ -80,6 +80,7 @@ void host_free(struct host *h)
 	free(h->ops);
 	free(h->recvs);
 	free(h->conn);
+	free(h->remote);
 }
 
 struct op *host_op(struct host *h, u32 op_no)

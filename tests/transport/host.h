@@ -9,6 +9,7 @@
 #include "env.h"
 #include "conn.h"
 #include "net.h"
+#include "peer.h"
 #include "say.h"
 
 enum host_region {
@@ -110,6 +111,9 @@ struct host {
 	struct pair *pair;
 	struct medge_conn *conn;
 	struct host *peer;
+	struct medge_local me;
+	struct medge_peer *remote;	/* what we know of the peer's rails */
+	u64 path_changes[MEDGE_MAX_PATHS];	/* traced */
 	u32 side;
 
 	struct op *ops;
@@ -183,6 +187,9 @@ static inline bool op_consumes(u8 opcode)
 /* @budget: runs at most, 0: any number. False: it was used up. */
 bool host_transmit(struct host *h, u32 budget);
 void host_receive(struct host *h, u32 rail, struct packet *p);
+/* Exchange what the connection and the peer know of paths; send probes. */
+void host_sync(struct host *h);
+void host_answer(struct host *h, u32 rail, const struct medge_probe *q);
 /* Held frames that may go on. */
 void host_released(struct host *h);
 void host_drop_held(struct host *h);

@@ -262,18 +262,41 @@ static void note_ack(struct host *h, const struct medge_frame *f)
 		h->acked = f->ack_psn;
 }
 
+/* What is between nodes: it needs no connection. */
+static void receive_probe(struct host *h, u32 rail, struct packet *p)
+{
+	struct medge_probe probe;
+
+	medge_wire_decode_probe(p->data, &probe);
+	TRACE("%llu side %u < rail %u %s\n", pair_now(h->pair), h->side, rail,
+	      probe.type == MEDGE_FRAME_PROBE ? "probe" : "reply");
+	if (memcmp(probe.to, h->me.node, MEDGE_MAC_LEN))
+		return;
+	if (probe.type == MEDGE_FRAME_PROBE) {
+		host_answer(h, rail, &probe);
+		medge_peer_probed(h->remote, pair_now(h->pair), rail, &probe);
+	} else {
+		medge_peer_replied(h->remote, pair_now(h->pair), &probe);
+	}
+	pair_poll(h->pair, h->side);
+}
+
 void host_receive(struct host *h, u32 rail, struct packet *p)
 {
 	struct medge_frame f;
 	struct medge_ack ack;
 	enum medge_drop drop;
 
-	if (h->silent)
-		return;
 	drop = decode(p, &f, &ack);
 	CHECK(!drop || h->pair->hostile, "honest frame does not decode: %s",
 	      medge_drop_name(drop));
 	if (drop)
+		return;
+	if (f.type == MEDGE_FRAME_PROBE || f.type == MEDGE_FRAME_REPLY) {
+		receive_probe(h, rail, p);
+		return;
+	}
+	if (h->silent)
 		return;
 	TRACE("%llu side %u < rail %u %s psn %u+%u ack_psn %u ack_op %u\n",
 	      pair_now(h->pair), h->side, rail,

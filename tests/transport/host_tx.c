@@ -124,6 +124,60 @@ static void trace_tx(struct host *h, const struct medge_tx *tx)
 		      tx->op.op_no, tx->nops, tx->op.offset, tx->op.len);
 }
 
+static void send_probe(struct host *h, u32 rail, const struct medge_probe *probe)
+{
+	struct packet *p = packet_new(MEDGE_PROBE_LEN);
+
+	TRACE("%llu side %u > rail %u %s\n", pair_now(h->pair), h->side, rail,
+	      probe->type == MEDGE_FRAME_PROBE ? "probe" : "reply");
+	medge_wire_encode_probe(p->data, probe);
+	net_send(&h->pair->net, h->side, rail, p);
+}
+
+static void trace_paths(struct host *h)
+{
+	struct medge_path_info info;
+	u32 i;
+
+	for (i = 0; say_verbose && i < MEDGE_MAX_PATHS; i++) {
+		if (!medge_peer_path(h->remote, i, &info) ||
+		    info.changes == h->path_changes[i])
+			continue;
+		h->path_changes[i] = info.changes;
+		TRACE("%llu side %u path %u (rail %u) is %s: %s, weight %u\n",
+		      pair_now(h->pair), h->side, i, info.rail,
+		      medge_path_state_name(info.state),
+		      medge_path_why_name(info.why), info.weight);
+	}
+}
+
+void host_sync(struct host *h)
+{
+	u64 now = pair_now(h->pair);
+	struct medge_peer_tx tx;
+
+	if (medge_conn_sync_due(h->conn, medge_peer_generation(h->remote), now))
+		medge_conn_sync(h->conn, h->remote, now);
+	trace_paths(h);
+	while (medge_peer_poll_tx(h->remote, now, &tx))
+		send_probe(h, tx.rail, &tx.probe);
+}
+
+void host_answer(struct host *h, u32 rail, const struct medge_probe *q)
+{
+	u8 mac[MEDGE_MAC_LEN], other;
+	struct medge_probe reply;
+	u32 next = 0;
+
+	medge_probe_answer(&h->me, q, rail, &reply);
+	reply.known = medge_peer_known(h->remote);
+	send_probe(h, rail, &reply);
+	while (medge_peer_detour(h->remote, q, rail, &next, &other, mac)) {
+		reply.rail = other;
+		send_probe(h, other, &reply);
+	}
+}
+
 bool host_transmit(struct host *h, u32 budget)
 {
 	struct medge_tx tx;

@@ -24,23 +24,24 @@ static void dump_frames(struct medge_conn *c)
 
 		if (s->flags & MEDGE_SENT_ACKED)
 			continue;
-		printf("    psn %u op %u+%u index %u rail %u seq %u sent %llu flags %x\n",
-		       psn, s->op_no, s->nops, s->index, s->rail, s->rail_seq,
+		printf("    psn %u op %u+%u index %u path %u seq %u sent %llu flags %x\n",
+		       psn, s->op_no, s->nops, s->index, s->path, s->path_seq,
 		       s->time, s->flags);
 	}
 }
 
-static void dump_rails(const struct medge_conn *c)
+static void dump_paths(const struct medge_conn *c)
 {
 	u32 i;
 
-	for (i = 0; i < c->nrails; i++) {
-		const struct medge_conn_rail *r = &c->rails[i];
+	for (i = 0; i < c->npaths; i++) {
+		const struct medge_conn_path *path = &c->paths[i];
 
-		printf("    rail %u weight %u next %u acked %u%s strikes %u srtt %llu var %llu reorder %llu avoid until %llu\n",
-		       i, r->weight, r->next_seq, r->acked_seq,
-		       r->any_acked ? "" : " (none)", r->strikes, r->srtt,
-		       r->rttvar, r->reorder, r->avoid_until);
+		printf("    path %u rail %u %s weight %u next %u acked %u%s srtt %llu var %llu reorder %llu\n",
+		       i, path->rail, medge_path_state_name(path->state),
+		       path->weight, path->next_seq, path->acked_seq,
+		       path->any_acked ? "" : " (none)", path->srtt,
+		       path->rttvar, path->reorder);
 	}
 }
 
@@ -73,7 +74,7 @@ void conn_dump(struct medge_conn *c)
 	printf("  time: progress %llu loss at %llu last tx %llu backoff %u probed %u deadline %llu, ack at %llu\n",
 	       c->progress, c->loss_at, c->last_tx, c->backoff, c->probed,
 	       medge_conn_deadline(c), c->ack_at);
-	dump_rails(c);
+	dump_paths(c);
 	dump_frames(c);
 	dump_held(c);
 }

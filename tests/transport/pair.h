@@ -53,7 +53,7 @@ struct pair {
 		u64 deadline;
 		u64 at;
 		u32 spins;
-	} timer[2];
+	} timer[2], peer_timer[2];
 	bool polling[2];	/* a poll is due, the budget was used up */
 	bool hostile;		/* frames are forged: only safety is checked */
 	u64 steps;
@@ -97,7 +97,7 @@ void pair_dark(struct pair *p, u32 side, u32 rail, bool dark);
  * Run until nothing more will happen (true) or it is @until (false).
  */
 bool pair_run(struct pair *p, u64 until);
-/* Run to the end, at most @limit ns more; all must have gone well. */
+/* Run until all is done, at most @limit ns more, and idle; all must have gone well. */
 void pair_finish(struct pair *p, u64 limit);
 /* All ops of @side completed well, are performed, and nothing is left. */
 void pair_check_done(struct pair *p, u32 side);

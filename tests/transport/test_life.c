@@ -11,8 +11,10 @@ static void new__is_idle(void)
 
 	pair_params_default(&params, 2);
 	pair_init(&p, &params);
-	pair_check_idle(&p);
+	/* The rails are looked at, and that is it. */
 	CHECK(pair_run(&p, SEC));
+	CHECK(pair_now(&p) < MSEC);
+	pair_check_idle(&p);
 	CHECK(medge_conn_released(p.host[0].conn) == NULL);
 	CHECK(medge_conn_unhold(p.host[0].conn) == NULL);
 	CHECK(!medge_conn_rnr(p.host[0].conn));
@@ -54,7 +56,7 @@ static void before_rts__receives_but_does_not_send(void)
 	medge_conn_init(c, &params.cfg[1], &host_conn_ops, 0);
 	medge_conn_set_user(c, &p.host[1]);
 	CHECK_EQ(medge_conn_send_room(c), 0);
-	medge_conn_rail(c, 0, 10000, 0);
+	host_sync(&p.host[1]);
 	pair_post(&p, 0, &req);
 	pair_run(&p, MSEC);
 	/* acknowledged, all the same */
@@ -87,15 +89,13 @@ static void no_rails__waits_in_peace(void)
 
 static void rail_of_any_number__is_harmless(void)
 {
-	struct pair_params params;
-	struct pair p;
+	struct medge_rail_attr attr = { .flags = MEDGE_PORT_UP };
+	struct medge_local me = { };
 
-	pair_params_default(&params, 1);
-	pair_init(&p, &params);
-	medge_conn_rail(p.host[0].conn, MEDGE_MAX_RAILS, 1, 0);
-	medge_conn_rail(p.host[0].conn, ~0u, 1, 0);
-	pair_check_idle(&p);
-	pair_free(&p);
+	CHECK(!medge_local_set(&me, MEDGE_MAX_RAILS, &attr));
+	CHECK(!medge_local_set(&me, ~0u, &attr));
+	CHECK(medge_local_set(&me, MEDGE_MAX_RAILS - 1, &attr));
+	CHECK(!medge_local_set(&me, MEDGE_MAX_RAILS - 1, &attr));
 }
 
 static void rail_63__carries_frames(void)
@@ -142,6 +142,7 @@ static void fail_op__of_what_is_not_there(void)
 	pair_init(&p, &params);
 	medge_conn_fail_op(p.host[0].conn, 0, MEDGE_LOCAL_PROTECTION);
 	medge_conn_fail_op(p.host[0].conn, 77, MEDGE_LOCAL_PROTECTION);
+	pair_run(&p, SEC);
 	pair_check_idle(&p);
 	pair_free(&p);
 }

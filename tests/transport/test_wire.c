@@ -304,7 +304,8 @@ static void decode__says_why(void)
 {
 	static const struct { u32 at; u8 value; enum medge_drop drop; } cases[] = {
 		{ 0, 0x20, MEDGE_DROP_VERSION },
-		{ 0, 0x13, MEDGE_DROP_TYPE },
+		{ 0, 0x13, MEDGE_DROP_PROBE },
+		{ 0, 0x15, MEDGE_DROP_TYPE },
 		{ 0, 0x1f, MEDGE_DROP_TYPE },
 		{ 1, 0x80, MEDGE_DROP_FLAGS },
 		{ 1, 0x02, MEDGE_DROP_FLAGS },		/* NACK in a data frame */

@@ -80,8 +80,8 @@ void medge_ack_sent(struct medge_conn *c, bool explicit_ack)
 	if (explicit_ack) {
 		c->nack_now = false;
 		c->ack_now = false;
-		/* A poke goes out on each rail: one of them may live. */
-		if (c->poke_rails && --c->poke_rails) {
+		/* A poke goes out on each path: one of them may live. */
+		if (c->poke_paths && --c->poke_paths) {
 			c->ack_doubt = true;
 			return;
 		}
@@ -119,6 +119,7 @@ void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high)
 	struct medge_conn_rail *r = &c->rails[rail];
 	u32 hole;
 
+	c->nrails = max(c->nrails, rail + 1);
 	if (!r->rx_time || medge_seq_before(r->rx_high, high))
 		r->rx_high = high;
 	r->rx_time = max_t(u64, now, 1);
@@ -240,6 +241,7 @@ static void asked(struct medge_conn *c, const struct medge_frame *f,
 		c->ack_now = true;
 		/* it would not ask if all our acks had reached it */
 		c->ack_doubt = true;
+		medge_share_doubt(c, c->ack_last_path);
 	}
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A connection's life: made, given rails, told the time. */
+/* A connection's life: made, started, told the time. */
 #include "state.h"
 
 size_t medge_conn_size(void)
@@ -10,6 +10,8 @@ size_t medge_conn_size(void)
 void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 		     const struct medge_conn_ops *ops, u64 now)
 {
+	u32 i;
+
 	c->cfg = *cfg;
 	c->ops = ops;
 	c->cfg.run_max = min_t(u32, cfg->run_max, MEDGE_RUN_MAX);
@@ -18,6 +20,9 @@ void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 	c->rcv_latest = cfg->peer_psn;
 	c->ack_at = MEDGE_NEVER;
 	c->loss_at = MEDGE_NEVER;
+	c->report_now = true;
+	for (i = 0; i < MEDGE_MAX_RAILS; i++)
+		c->rails[i].path = MEDGE_PATH_UNKNOWN;
 	c->progress = now;
 	c->last_tx = now;
 }
@@ -61,24 +66,6 @@ const struct medge_conn_stats *medge_conn_stats(const struct medge_conn *c)
 	return &c->stats;
 }
 
-void medge_conn_rail(struct medge_conn *c, u32 rail, u32 weight, u64 now)
-{
-	struct medge_conn_rail *r;
-	u32 old;
-
-	if (rail >= MEDGE_MAX_RAILS)
-		return;
-	r = &c->rails[rail];
-	old = r->weight;
-	r->weight = weight;
-	if (weight && rail >= c->nrails)
-		c->nrails = rail + 1;
-	if (weight && !old)
-		medge_sched_up(c, rail);
-	if (!weight && old)
-		medge_loss_rail_down(c, rail);
-}
-
 bool medge_conn_refusing(const struct medge_conn *c)
 {
 	return c->refused;
@@ -101,7 +88,7 @@ static void poke_rnr(struct medge_conn *c, u64 now)
 	} else {
 		if (c->backoff < 255)
 			c->backoff++;
-		c->poke_rails = medge_sched_rails(c);
+		c->poke_paths = medge_sched_paths(c);
 		c->ack_doubt = true;
 	}
 	c->rnr_poked = true;

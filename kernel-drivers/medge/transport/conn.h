@@ -174,6 +174,8 @@ enum {
  * struct medge_tx - a run to send
  * @type: enum medge_frame_type
  * @rail: on which rail
+ * @path: the path to the peer that starts there, see peer.h
+ * @mac: where that leads: the frame's destination address
  * @nops: ops in the frame; above 1 only where @nframes is 1
  * @nframes: consecutive frames, to be sent as one superframe if above 1
  * @psn: of the first
@@ -184,6 +186,8 @@ enum {
 struct medge_tx {
 	u8 type;
 	u8 rail;
+	u8 path;
+	u8 mac[MEDGE_MAC_LEN];
 	u8 nops;
 	bool response;
 	u16 nframes;
@@ -233,9 +237,9 @@ struct medge_conn_stats {
 	u64 tx_frames, tx_bytes, rx_frames, rx_bytes;
 	u64 tx_acks, rx_acks, tx_nacks, rx_nacks;
 	u64 retransmits;	/* frames sent again, of them: */
-	u64 lost_rail;		/* a later frame of the same rail was acked */
+	u64 lost_rail;		/* a later frame of the same path was acked */
 	u64 lost_rto;		/* timeout */
-	u64 lost_down;		/* their rail went down */
+	u64 lost_down;		/* their path went down */
 	u64 probes;		/* tail-loss probes */
 	u64 dups;		/* frames received twice */
 	u64 held;		/* frames that had to wait for a fence */
@@ -253,7 +257,7 @@ size_t medge_conn_size(void);
  * @ops: kept
  * @now: ns, of the caller's monotonic clock
  *
- * All rails are down until medge_conn_rail() says otherwise.
+ * It has no path until its first medge_conn_sync(), see peer.h.
  */
 void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 		     const struct medge_conn_ops *ops, u64 now);
@@ -266,14 +270,6 @@ const struct medge_conn_stats *medge_conn_stats(const struct medge_conn *c);
 /* Sending may start only now (RTS); receiving may from init on (RTR). */
 void medge_conn_enable_send(struct medge_conn *c,
 			    const struct medge_conn_config *cfg, u64 now);
-
-/**
- * medge_conn_rail() - tell the state of a rail
- * @rail: below MEDGE_MAX_RAILS
- * @weight: relative share of bytes, e.g. Mbit/s; 0: the rail is down, its
- *          unacknowledged frames move to the others at once
- */
-void medge_conn_rail(struct medge_conn *c, u32 rail, u32 weight, u64 now);
 
 /* How many more requests can be submitted. */
 u32 medge_conn_send_room(const struct medge_conn *c);

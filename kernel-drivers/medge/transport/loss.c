@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What was lost, and when to find out. Frames are sprayed, so a gap in psn says
- * nothing: a frame is lost when a later transmission on the *same* rail was
- * acknowledged and the rail's reordering window has passed (RACK, RFC 8985 6,
- * per rail). A rail that went silent has no later acks: its frames are given
- * up when other rails have acknowledged what was sent well after them. The
+ * nothing: a frame is lost when a later transmission on the *same* path was
+ * acknowledged and the path's reordering window has passed (RACK, RFC 8985 6,
+ * per path). A path that went silent has no later acks: its frames are given
+ * up when other paths have acknowledged what was sent well after them. The
  * tail is probed before the timeout (TLP, RFC 8985 7).
  */
 #include "state.h"
@@ -14,25 +14,13 @@ static u64 conn_srtt(const struct medge_conn *c)
 	u64 srtt = 0;
 	u32 i;
 
-	for (i = 0; i < c->nrails; i++)
-		if (c->rails[i].weight)
-			srtt = max(srtt, c->rails[i].srtt + 4 * c->rails[i].rttvar);
-	return srtt;
-}
+	for (i = 0; i < c->npaths; i++) {
+		const struct medge_conn_path *path = &c->paths[i];
 
-static void rtt_sample(struct medge_conn_rail *r, u64 rtt)
-{
-	u64 err;
-
-	if (!r->srtt) {
-		r->srtt = max_t(u64, rtt, 1);
-		r->rttvar = rtt / 2;
-		return;
+		if (path->weight && path->state != MEDGE_PATH_DOWN)
+			srtt = max(srtt, path->srtt + 4 * path->rttvar);
 	}
-	err = rtt > r->srtt ? rtt - r->srtt : r->srtt - rtt;
-	r->rttvar += err / 4;
-	r->rttvar -= r->rttvar / 4;
-	r->srtt = r->srtt - r->srtt / 8 + rtt / 8;
+	return srtt;
 }
 
 void medge_loss_forget(struct medge_conn *c, struct medge_sent *s)
@@ -47,37 +35,38 @@ void medge_loss_forget(struct medge_conn *c, struct medge_sent *s)
 
 void medge_loss_acked(struct medge_conn *c, struct medge_sent *s, u64 now)
 {
-	struct medge_conn_rail *r = &c->rails[s->rail];
+	struct medge_conn_path *path = &c->paths[s->path];
 
 	medge_loss_forget(c, s);
 	if (s->flags & MEDGE_SENT_RESPONSE)
 		medge_response_acked(c, s->op_no);
-	if (s->rail_seq != r->expect_seq)
+	if (s->path_seq != path->expect_seq)
 		c->gap = true;
-	r->expect_seq = s->rail_seq + 1;
-	/* Which of the copies arrived, and on which rail, is not known. */
+	path->expect_seq = s->path_seq + 1;
+	/* Which of the copies arrived, and on which path, is not known. */
 	if (s->flags & MEDGE_SENT_AGAIN)
 		return;
-	r->newest = max(r->newest, s->time);
-	r->strikes = 0;
-	r->trials = 0;
+	path->newest = max(path->newest, s->time);
+	path->report.acked++;
+	path->report.acked_sent = path->newest;
+	c->report_some = true;
 }
 
 void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
 			  u64 now)
 {
-	struct medge_conn_rail *r = &c->rails[s->rail];
+	struct medge_conn_path *path = &c->paths[s->path];
 
 	/*
-	 * Sent twice and acknowledged sooner than the rail's round trip: the
-	 * first one is what arrived, and says nothing of this rail.
+	 * Sent twice and acknowledged sooner than the path's round trip: the
+	 * first one is what arrived, and says nothing of this path.
 	 */
 	if (s->flags & MEDGE_SENT_AGAIN &&
-	    (!r->srtt || now - s->time < r->srtt - r->srtt / 4))
+	    (!path->srtt || now - s->time < path->srtt - path->srtt / 4))
 		return;
-	if (!r->any_acked || medge_seq_before(r->acked_seq, s->rail_seq))
-		r->acked_seq = s->rail_seq;
-	r->any_acked = true;
+	if (!path->any_acked || medge_seq_before(path->acked_seq, s->path_seq))
+		path->acked_seq = s->path_seq;
+	path->any_acked = true;
 	c->acked_time = max(c->acked_time, s->time);
 }
 
@@ -93,15 +82,7 @@ void medge_loss_mark(struct medge_conn *c, u32 psn)
 		c->lost_hint = psn;
 }
 
-static void strike(struct medge_conn *c, u64 now, struct medge_conn_rail *r)
-{
-	if (r->strikes < 255)
-		r->strikes++;
-	if (r->strikes == MEDGE_RAIL_STRIKES)
-		r->avoid_until = now + MEDGE_RAIL_TRIAL_MIN;
-}
-
-/* How long after others a rail may stay without acks before it counts as dead. */
+/* How long after others a path may stay without acks before it counts as dead. */
 static u64 silent(const struct medge_conn *c)
 {
 	return 2 * conn_srtt(c) + MEDGE_MSEC + c->patience;
@@ -111,32 +92,40 @@ static u64 silent(const struct medge_conn *c)
 static u64 overdue(const struct medge_conn *c, const struct medge_sent *s,
 		   u64 wait)
 {
-	/* A rail that has not been measured may be a slow one. */
-	return s->time + (c->rails[s->rail].srtt ? wait :
+	/* A path that has not been measured may be a slow one. */
+	return s->time + (c->paths[s->path].srtt ? wait :
 			  max_t(u64, wait, MEDGE_RTT_LONG));
+}
+
+/* A later transmission on the same path was acknowledged. */
+static bool passed(const struct medge_conn *c, const struct medge_sent *s)
+{
+	const struct medge_conn_path *path = &c->paths[s->path];
+
+	return path->any_acked && medge_seq_before(s->path_seq, path->acked_seq);
 }
 
 /* When @s is to be given up if it is not acknowledged; MEDGE_NEVER: not yet known. */
 static u64 due(const struct medge_conn *c, const struct medge_sent *s, u64 wait)
 {
-	const struct medge_conn_rail *r = &c->rails[s->rail];
+	const struct medge_conn_path *path = &c->paths[s->path];
 
-	if (r->any_acked && medge_seq_before(s->rail_seq, r->acked_seq))
-		return s->time + r->srtt + max(r->srtt / 4, r->reorder);
+	if (passed(c, s))
+		return s->time + path->srtt + max(path->srtt / 4, path->reorder);
 	if (c->acked_time > s->time)
 		return overdue(c, s, wait);
 	return MEDGE_NEVER;
 }
 
-/* Give up frame @psn; a rail is struck once a time, see @struck. */
-static void lose(struct medge_conn *c, u64 now, u32 psn, u64 *struck)
+/* Give up frame @psn. Where others have passed, its path lives, but loses. */
+static void lose(struct medge_conn *c, u32 psn)
 {
-	u32 rail = medge_sent(c, psn)->rail;
+	const struct medge_sent *s = medge_sent(c, psn);
 
 	medge_loss_mark(c, psn);
-	if (!(*struck & 1ULL << rail))
-		strike(c, now, &c->rails[rail]);
-	*struck |= 1ULL << rail;
+	c->paths[s->path].report.lost++;
+	if (!passed(c, s))
+		medge_share_silent(c, s->path, s->time);
 }
 
 static bool undecided(const struct medge_sent *s)
@@ -146,7 +135,7 @@ static bool undecided(const struct medge_sent *s)
 
 void medge_loss_detect(struct medge_conn *c, u64 now)
 {
-	u64 wait = silent(c), struck = 0;
+	u64 wait = silent(c);
 	u32 psn;
 
 	c->loss_at = MEDGE_NEVER;
@@ -161,14 +150,14 @@ void medge_loss_detect(struct medge_conn *c, u64 now)
 			c->loss_at = min(c->loss_at, at);
 			continue;
 		}
-		lose(c, now, psn, &struck);
+		lose(c, psn);
 		c->stats.lost_rail++;
 	}
 }
 
 void medge_loss_answered(struct medge_conn *c, u64 now)
 {
-	u64 wait = silent(c), struck = 0;
+	u64 wait = silent(c);
 	u32 psn;
 
 	for (psn = c->snd_una; c->nunacked && psn != c->snd_nxt; psn++) {
@@ -176,26 +165,26 @@ void medge_loss_answered(struct medge_conn *c, u64 now)
 
 		if (!undecided(s) || now < overdue(c, s, wait))
 			continue;
-		lose(c, now, psn, &struck);
+		lose(c, psn);
 		c->stats.lost_rail++;
 	}
 }
 
 /*
- * Where every rail was acknowledged in its order nothing is late, and only the
- * oldest frame needs a look, lest its rail has gone silent.
+ * Where every path was acknowledged in its order nothing is late, and only the
+ * oldest frame needs a look, lest its path has gone silent.
  */
 void medge_loss_news(struct medge_conn *c, u64 now)
 {
 	const struct medge_sent *oldest = medge_sent(c, c->snd_una);
 	u32 i;
 
-	for (i = 0; i < c->nrails; i++) {
-		struct medge_conn_rail *r = &c->rails[i];
+	for (i = 0; i < c->npaths; i++) {
+		struct medge_conn_path *path = &c->paths[i];
 
-		if (r->newest)
-			rtt_sample(r, now - r->newest);
-		r->newest = 0;
+		if (path->newest)
+			medge_share_rtt(c, path, now - path->newest);
+		path->newest = 0;
 	}
 	if (c->snd_una == c->snd_nxt) {
 		c->gap = false;
@@ -212,14 +201,14 @@ void medge_loss_news(struct medge_conn *c, u64 now)
 	c->gap = c->loss_at != MEDGE_NEVER;
 }
 
-void medge_loss_rail_down(struct medge_conn *c, u32 rail)
+void medge_loss_path_down(struct medge_conn *c, u32 path)
 {
 	u32 psn;
 
 	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
 		struct medge_sent *s = medge_sent(c, psn);
 
-		if (s->rail != rail || !undecided(s))
+		if (s->path != path || !undecided(s))
 			continue;
 		medge_loss_mark(c, psn);
 		c->stats.lost_down++;
@@ -228,7 +217,7 @@ void medge_loss_rail_down(struct medge_conn *c, u32 rail)
 
 /*
  * Frames came twice: what we took for lost was late. Wait longer (RFC 8985 6.2),
- * and, lest a rail that has become slower is never measured again because all
+ * and, lest a path that has become slower is never measured again because all
  * its frames are sent twice, be patient with silence, too.
  */
 void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups)
@@ -242,15 +231,16 @@ void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups)
 		}
 		return;
 	}
+	c->late = min_t(u32, c->late + min_t(u32, dups, MEDGE_WINDOW), MEDGE_WINDOW);
 	c->patience = min_t(u64, max_t(u64, 2 * c->patience, MEDGE_MSEC),
 			    MEDGE_PATIENCE_MAX);
 	c->impatient_at = now + MEDGE_PATIENCE_MAX;
-	for (i = 0; i < c->nrails; i++) {
-		struct medge_conn_rail *r = &c->rails[i];
+	for (i = 0; i < c->npaths; i++) {
+		struct medge_conn_path *path = &c->paths[i];
 
-		if (r->srtt)
-			r->reorder = min(max(2 * r->reorder, r->srtt / 4),
-					 2 * r->srtt + MEDGE_MSEC);
+		if (path->srtt)
+			path->reorder = min(max(2 * path->reorder, path->srtt / 4),
+					    2 * path->srtt + MEDGE_MSEC);
 	}
 }
 
@@ -325,6 +315,7 @@ static void probe(struct medge_conn *c)
 		if (s->flags & MEDGE_SENT_ACKED)
 			continue;
 		s->flags |= MEDGE_SENT_ACK_REQ;
+		medge_share_doubt(c, s->path);
 		medge_loss_mark(c, psn);
 		return;
 	}
@@ -332,15 +323,14 @@ static void probe(struct medge_conn *c)
 
 static void expire(struct medge_conn *c, u64 now)
 {
-	u64 struck = 0;
 	u32 psn;
 
 	if (c->backoff < 255)
 		c->backoff++;
 	c->last_tx = now;
-	/* If all is acknowledged or there is no rail: ask how the peer is. */
+	/* If all is acknowledged or there is no path: ask how the peer is. */
 	c->poke_now = true;
-	c->poke_rails = medge_sched_rails(c);
+	c->poke_paths = medge_sched_paths(c);
 	c->ack_doubt = true;
 	/*
 	 * Only the oldest goes again: the answer tells of the others. Where
@@ -350,7 +340,7 @@ static void expire(struct medge_conn *c, u64 now)
 	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
 		if (!undecided(medge_sent(c, psn)))
 			continue;
-		lose(c, now, psn, &struck);
+		lose(c, psn);
 		c->stats.lost_rto++;
 		return;
 	}

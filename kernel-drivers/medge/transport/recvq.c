@@ -57,6 +57,8 @@ static u32 new_frames(struct medge_conn *c, const struct medge_frame *f,
 			/* our ack may have been lost */
 			c->ack_now = true;
 			c->ack_doubt = true;
+			if (f->flags & MEDGE_FRAME_ACK_REQ)
+				medge_share_doubt(c, c->ack_last_path);
 			i++;
 			continue;
 		}

@@ -114,7 +114,7 @@ static u32 run_frames(const struct medge_conn *c)
 static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 		   u32 op_no, u32 index, u8 flags)
 {
-	struct medge_conn_rail *r = &c->rails[tx->rail];
+	struct medge_conn_path *path = &c->paths[tx->path];
 	u32 i, keep;
 
 	for (i = 0; i < tx->nframes; i++) {
@@ -122,14 +122,19 @@ static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 
 		keep = flags & MEDGE_SENT_AGAIN ? s->flags & MEDGE_SENT_ACK_REQ : 0;
 		s->time = now;
-		s->rail = tx->rail;
-		s->rail_seq = r->next_seq++;
+		s->path = tx->path;
+		s->path_seq = path->next_seq++;
 		s->op_no = op_no;
 		s->index = index + i;
 		s->nops = tx->nops;
 		s->flags = flags | keep;
 	}
-	medge_sched_charge(c, tx->rail, tx->len);
+	medge_sched_charge(c, tx->path, tx->len);
+	path->report.frames += tx->nframes;
+	path->report.bytes += tx->len;
+	if (flags & MEDGE_SENT_AGAIN)
+		path->report.retransmits += tx->nframes;
+	c->report_some = true;
 	c->stats.tx_frames += tx->nframes;
 	c->stats.tx_bytes += tx->len;
 	c->last_tx = now;
@@ -179,8 +184,7 @@ static bool asks_ack(struct medge_conn *c, u32 last_op)
 	       !request_ready(c, last_op + 1);
 }
 
-static void tx_request(struct medge_conn *c, u64 now, bool trial,
-		       struct medge_tx *tx)
+static void tx_request(struct medge_conn *c, u64 now, struct medge_tx *tx)
 {
 	u32 op_no = c->op_send, index, total, count, payload;
 	struct medge_send_op *sop = medge_sop(c, op_no);
@@ -190,7 +194,7 @@ static void tx_request(struct medge_conn *c, u64 now, bool trial,
 	payload = medge_request_payload(&sop->req);
 	total = medge_frames(c, payload);
 	index = sop->next_index;
-	count = min3(total - index, window_room(c), trial ? 1 : run_frames(c));
+	count = min3(total - index, window_room(c), run_frames(c));
 	tx->nops = 1;
 	tx->psn = c->snd_nxt;
 	set_part(c, tx, payload, index, count);
@@ -210,8 +214,7 @@ static void tx_request(struct medge_conn *c, u64 now, bool trial,
 	medge_sent(c, c->snd_nxt - 1)->flags |= flags;
 }
 
-static void tx_response(struct medge_conn *c, u64 now, bool trial,
-			struct medge_tx *tx)
+static void tx_response(struct medge_conn *c, u64 now, struct medge_tx *tx)
 {
 	u32 slot = c->resp_send, index, total, count;
 	struct medge_response *r = medge_resp(c, slot);
@@ -219,7 +222,7 @@ static void tx_response(struct medge_conn *c, u64 now, bool trial,
 	fill_response(c, slot, tx);
 	total = medge_frames(c, r->len);
 	index = r->next_index;
-	count = min3(total - index, window_room(c), trial ? 1 : run_frames(c));
+	count = min3(total - index, window_room(c), run_frames(c));
 	tx->nops = 1;
 	tx->psn = c->snd_nxt;
 	set_part(c, tx, r->len, index, count);
@@ -296,7 +299,7 @@ static u32 packed_len(struct medge_conn *c, u32 op_no, u32 nops)
 	return len;
 }
 
-static void tx_again(struct medge_conn *c, u64 now, u32 psn, bool trial,
+static void tx_again(struct medge_conn *c, u64 now, u32 psn,
 		     struct medge_tx *tx)
 {
 	struct medge_sent *s = medge_sent(c, psn);
@@ -313,8 +316,7 @@ static void tx_again(struct medge_conn *c, u64 now, u32 psn, bool trial,
 		fill_request(c, op_no, &tx->op);
 		payload = medge_request_payload(&medge_sop(c, op_no)->req);
 	}
-	set_part(c, tx, payload, index,
-		 lost_run(c, psn, trial ? 1 : run_frames(c)));
+	set_part(c, tx, payload, index, lost_run(c, psn, run_frames(c)));
 	if (tx->nops > 1)
 		tx->len = packed_len(c, op_no, tx->nops);
 	c->nlost -= tx->nframes;
@@ -324,10 +326,17 @@ static void tx_again(struct medge_conn *c, u64 now, u32 psn, bool trial,
 	medge_sent(c, psn + tx->nframes - 1)->flags |= MEDGE_SENT_ACK_REQ;
 }
 
+static void set_path(struct medge_conn *c, struct medge_tx *tx, u32 path)
+{
+	tx->path = path;
+	tx->rail = c->paths[path].rail;
+	memcpy(tx->mac, c->paths[path].mac, MEDGE_MAC_LEN);
+}
+
 static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 {
-	u32 psn = 0, rail, avoid = MEDGE_MAX_RAILS;
-	bool lost, responses, requests, trial;
+	u32 psn = 0, path, avoid = MEDGE_PATH_UNKNOWN;
+	bool lost, responses, requests;
 
 	lost = next_lost(c, &psn);
 	responses = window_room(c) && responses_ready(c);
@@ -335,21 +344,21 @@ static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 	if (!lost && !responses && !requests)
 		return false;
 	if (lost)
-		avoid = medge_sent(c, psn)->rail;
-	if (!medge_sched_pick(c, now, avoid, &rail, &trial))
+		avoid = medge_sent(c, psn)->path;
+	if (!medge_sched_pick(c, avoid, &path))
 		return false;
 	tx->type = MEDGE_FRAME_DATA;
-	tx->rail = rail;
+	set_path(c, tx, path);
 	if (c->snd_una == c->snd_nxt)
 		c->progress = max(c->progress, now);
 	if (lost) {
-		tx_again(c, now, psn, trial, tx);
+		tx_again(c, now, psn, tx);
 	} else if (responses && (c->turn || !requests)) {
 		c->turn = false;
-		tx_response(c, now, trial, tx);
+		tx_response(c, now, tx);
 	} else {
 		c->turn = true;
-		tx_request(c, now, trial, tx);
+		tx_request(c, now, tx);
 	}
 	c->last_ack_req = medge_sent(c, tx->psn + tx->nframes - 1)->flags &
 			  MEDGE_SENT_ACK_REQ;
@@ -357,29 +366,26 @@ static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 }
 
 /* An ack goes back where frames come from, unless that seems not to work. */
-static bool ack_rail(struct medge_conn *c, u64 now, u32 *rail)
+static bool ack_path(struct medge_conn *c, u32 *path)
 {
-	const struct medge_conn_rail *r = &c->rails[c->ack_rail];
-	bool trial;
-
-	*rail = c->ack_rail;
+	*path = c->rails[c->ack_rail].path;
 	if (c->ack_doubt)
-		*rail = medge_sched_next(c, c->ack_last_rail);
-	else if (!r->weight || r->strikes >= MEDGE_RAIL_STRIKES)
-		return medge_sched_pick(c, now, c->ack_rail, rail, &trial);
-	return c->rails[*rail].weight;
+		*path = medge_sched_next(c, c->ack_last_path, c->poke_paths);
+	else if (*path == MEDGE_PATH_UNKNOWN || medge_sched_rank(&c->paths[*path]))
+		return medge_sched_pick(c, *path, path);
+	return c->paths[*path].weight;
 }
 
-static bool tx_ack(struct medge_conn *c, u64 now, struct medge_tx *tx)
+static bool tx_ack(struct medge_conn *c, struct medge_tx *tx)
 {
-	u32 rail;
+	u32 path;
 
-	if (!medge_ack_wanted(c) || !ack_rail(c, now, &rail))
+	if (!medge_ack_wanted(c) || !ack_path(c, &path))
 		return false;
 	c->ack_doubt = false;
-	c->ack_last_rail = rail;
+	c->ack_last_path = path;
 	tx->type = MEDGE_FRAME_ACK;
-	tx->rail = rail;
+	set_path(c, tx, path);
 	tx->nframes = 1;
 	tx->len = MEDGE_ACK_LEN;
 	return true;
@@ -393,7 +399,7 @@ bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx)
 		c->progress = now;
 		c->last_tx = now;
 	}
-	return tx_data(c, now, tx) || tx_ack(c, now, tx);
+	return tx_data(c, now, tx) || tx_ack(c, tx);
 }
 
 /* ---- headers ---- */

@@ -6,7 +6,8 @@
  *   request.c   our requests, submitted and completed in order
  *   response.c  our answers to the peer's
  *   sendq.c     requests and responses > frames
- *   sched.c     which rail carries them
+ *   sched.c     which path carries them
+ *   share.c     what it knows of paths, and the peer with it
  *   loss.c      what was lost, and when that is known
  *   ack.c       what is acknowledged, both ways
  *   recvq.c     frames > pieces > performed ops
@@ -17,6 +18,7 @@
 #define MEDGE_TRANSPORT_STATE_H
 
 #include "conn.h"
+#include "peer_state.h"
 
 enum {
 	MEDGE_BITMAP_WORDS = MEDGE_WINDOW / 64,
@@ -28,21 +30,16 @@ static_assert(!(MEDGE_OP_WINDOW & (MEDGE_OP_WINDOW - 1)));
 static_assert(!(MEDGE_MAX_RD_ATOMIC & (MEDGE_MAX_RD_ATOMIC - 1)));
 
 enum {
-	MEDGE_USEC = 1000u,
-	MEDGE_MSEC = 1000000u,
 	/* Before a round trip has been measured. */
 	MEDGE_RTT_GUESS = MEDGE_MSEC,
-	/* The most that a rail of unknown round trip may take. */
-	MEDGE_RTT_LONG = 25 * MEDGE_MSEC,
 	MEDGE_PATIENCE_MAX = 100 * MEDGE_MSEC,
 	/* A probe or timeout is never earlier: timers are no finer everywhere. */
 	MEDGE_PTO_MIN = MEDGE_MSEC,
 	MEDGE_RTO_MIN = 10 * MEDGE_MSEC,
 	MEDGE_RTO_MAX = 1000 * MEDGE_MSEC,
-	/* A rail that lost this many runs in a row without an ack is avoided. */
-	MEDGE_RAIL_STRIKES = 3,
-	MEDGE_RAIL_TRIAL_MIN = 20 * MEDGE_MSEC,
-	MEDGE_RAIL_TRIAL_MAX = 640 * MEDGE_MSEC,
+	/* What it learns of paths, a connection tells no more often. */
+	MEDGE_SYNC_MIN = 2 * MEDGE_MSEC,
+	MEDGE_PATH_UNKNOWN = 255,
 };
 
 enum medge_sent_flags {
@@ -56,16 +53,16 @@ enum medge_sent_flags {
 /**
  * struct medge_sent - a frame in flight, slot psn % MEDGE_WINDOW
  * @time: of its latest transmission
- * @rail_seq: counts transmissions of this connection on that rail
+ * @path_seq: counts transmissions of this connection on that path
  * @op_no: its (first) request; of a response its slot number
  * @index: of the frame in the op: its offset is index * seg_len
  */
 struct medge_sent {
 	u64 time;
-	u32 rail_seq;
+	u32 path_seq;
 	u32 op_no;
 	u32 index;
-	u8 rail;
+	u8 path;
 	u8 nops;
 	u8 flags;
 };
@@ -133,35 +130,45 @@ struct medge_response {
 };
 
 /**
- * struct medge_conn_rail - what one connection knows of a rail
- * @weight: 0: down
+ * struct medge_conn_path - what one connection knows of a path
+ * @state: enum medge_path_state, the peer's, or our own suspicion until it
+ *         has been told; so are @weight, @rail, @mac, @moves
  * @next_seq: number of the next transmission on it
  * @acked_seq: all but a few transmissions before it are judged by it
  * @expect_seq: acknowledged next if nothing is late
  * @charged: bytes sent on it over its weight, the static share's virtual time
  * @srtt, @rttvar: ns, RFC 6298; 0: not measured
  * @reorder: ns a frame may be later than its successor; grows with duplicates
- * @strikes: losses since the last ack
- * @avoid_until: the rail is given nothing but one trial frame until then
  * @newest: latest transmission that the ack at hand is the first to acknowledge
- * @rx_high: highest psn received on it
- * @rx_time: when; 0: never
+ * @report: what the peer has not been told yet
  */
-struct medge_conn_rail {
+struct medge_conn_path {
+	u8 state;
+	u8 rail;
+	u8 mac[MEDGE_MAC_LEN];
+	bool any_acked;
 	u32 weight;
+	u32 moves;
 	u32 next_seq;
 	u32 acked_seq;
 	u32 expect_seq;
-	bool any_acked;
-	u8 strikes;
-	u8 trials;
 	u64 charged;
 	u64 srtt;
 	u64 rttvar;
 	u64 reorder;
-	u64 avoid_until;
 	u64 newest;
+	struct medge_path_report report;
+};
+
+/**
+ * struct medge_conn_rail - what one connection knows of a rail it receives on
+ * @rx_high: highest psn received on it
+ * @rx_time: when; 0: never
+ * @path: the best of the paths that leave on it; MEDGE_PATH_UNKNOWN: none
+ */
+struct medge_conn_rail {
 	u32 rx_high;
+	u8 path;
 	u64 rx_time;
 };
 
@@ -174,7 +181,13 @@ struct medge_conn {
 	bool can_send;
 	bool dead;			/* no more requests go out */
 	bool fresh;			/* has work after having had none */
-	u32 nrails;			/* one above the highest ever up */
+	u32 npaths;			/* one above the highest there is */
+	u32 nrails;			/* one above the highest received on */
+	u32 peer_gen;			/* of the paths' copy */
+	bool report_now;		/* the peer must be told at once */
+	bool report_some;		/* there is something to tell it */
+	u64 sync_at;			/* not before that, then */
+	u32 late;			/* frames, taken for lost, had arrived */
 
 	/* ---- sendq: frames ---- */
 	u32 snd_una;			/* oldest frame not acknowledged */
@@ -238,11 +251,11 @@ struct medge_conn {
 	bool ack_now;
 	bool nack_now;
 	bool poke_now;			/* ask the peer for its state */
-	u8 poke_rails;			/* on so many rails more */
+	u8 poke_paths;			/* on so many paths more */
 	u16 ack_pending;		/* frames received since the last ack sent */
 	u64 ack_at;			/* deadline of a delayed ack */
 	u8 ack_rail;			/* where frames come from */
-	u8 ack_last_rail;		/* where the last explicit ack went */
+	u8 ack_last_path;		/* where the last explicit ack went */
 	bool ack_doubt;			/* that one may have been lost */
 	u32 nacked;			/* the hole that was nacked last */
 	bool any_nacked;
@@ -256,14 +269,15 @@ struct medge_conn {
 	u8 backoff;			/* timeouts in a row */
 	bool probed;			/* the tail was, since the last ack */
 	u64 acked_time;			/* latest transmission time acked */
-	bool gap;			/* a rail was acked out of its order */
-	u64 patience;			/* ns more for silent rails, see loss.c */
+	bool gap;			/* a path was acked out of its order */
+	u64 patience;			/* ns more for silent paths, see loss.c */
 	u64 impatient_at;		/* when it is halved */
 
 	struct medge_sent sent[MEDGE_WINDOW];
 	struct medge_send_op sops[MEDGE_OP_WINDOW];
 	struct medge_recv_op rops[MEDGE_OP_WINDOW];
 	struct medge_response resps[MEDGE_MAX_RD_ATOMIC];
+	struct medge_conn_path paths[MEDGE_MAX_PATHS];
 	struct medge_conn_rail rails[MEDGE_MAX_RAILS];
 };
 
@@ -429,7 +443,8 @@ void medge_loss_news(struct medge_conn *c, u64 now);
 void medge_loss_answered(struct medge_conn *c, u64 now);
 /* Judge the frames in flight; sets loss_at. */
 void medge_loss_detect(struct medge_conn *c, u64 now);
-void medge_loss_rail_down(struct medge_conn *c, u32 rail);
+/* What is in flight on a path must go another way. */
+void medge_loss_path_down(struct medge_conn *c, u32 path);
 void medge_loss_timeout(struct medge_conn *c, u64 now);
 /* Deadline of the tail probe or the timeout; MEDGE_NEVER if none is due. */
 u64 medge_loss_deadline(struct medge_conn *c);
@@ -437,19 +452,27 @@ u64 medge_loss_deadline(struct medge_conn *c);
 bool medge_loss_hopeless(const struct medge_conn *c, u64 now);
 void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups);
 
+/* ---- share.c ---- */
+/* What was sent on the path may have been lost there. */
+void medge_share_doubt(struct medge_conn *c, u32 path);
+/* It was, and so was all else for a while; @sent: the latest. */
+void medge_share_silent(struct medge_conn *c, u32 path, u64 sent);
+void medge_share_rtt(struct medge_conn *c, struct medge_conn_path *path, u64 rtt);
+
 /* ---- sched.c ---- */
 /*
- * The rail for the next run; @avoid: where it was lost before (MEDGE_MAX_RAILS:
- * it is new). False: all are down.
+ * The path for the next run; @avoid: where it was lost before
+ * (MEDGE_PATH_UNKNOWN: it is new). False: there is none.
  */
-bool medge_sched_pick(struct medge_conn *c, u64 now, u32 avoid, u32 *rail,
-		      bool *trial);
-void medge_sched_charge(struct medge_conn *c, u32 rail, u32 bytes);
-/* Rails that are up. */
-u32 medge_sched_rails(const struct medge_conn *c);
-/* The next rail that is up after @rail, or @rail itself. */
-u32 medge_sched_next(const struct medge_conn *c, u32 rail);
-/* A rail came up: it does not catch up on what it missed. */
-void medge_sched_up(struct medge_conn *c, u32 rail);
+bool medge_sched_pick(struct medge_conn *c, u32 avoid, u32 *path);
+void medge_sched_charge(struct medge_conn *c, u32 path, u32 bytes);
+/* Paths that can be used at all. */
+u32 medge_sched_paths(const struct medge_conn *c);
+/* The next path after @path, or @path itself; of the best, or of @all. */
+u32 medge_sched_next(const struct medge_conn *c, u32 path, bool all);
+/* A path came up: it does not catch up on what it missed. */
+void medge_sched_up(struct medge_conn *c, u32 path);
+/* How far it is from what one would choose; 0: it is. */
+u32 medge_sched_rank(const struct medge_conn_path *path);
 
 #endif /* MEDGE_TRANSPORT_STATE_H */

@@ -16,6 +16,7 @@ static const char *const drop_names[MEDGE_DROPS] = {
 	[MEDGE_DROP_ACK] = "ack",
 	[MEDGE_DROP_HOLD] = "hold",
 	[MEDGE_DROP_STATE] = "state",
+	[MEDGE_DROP_PROBE] = "probe",
 };
 
 static const char *const opcode_names[MEDGE_OPCODES] = {
@@ -56,10 +57,15 @@ u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len)
 	struct medge_op op;
 
 	memcpy(&fh, buf, sizeof(fh));
-	if ((fh.ver_type & 15) == MEDGE_FRAME_ACK)
+	switch (fh.ver_type & 15) {
+	case MEDGE_FRAME_ACK:
 		return MEDGE_ACK_LEN;
-	if ((fh.ver_type & 15) == MEDGE_FRAME_DATAGRAM)
+	case MEDGE_FRAME_DATAGRAM:
 		return MEDGE_DATAGRAM_LEN;
+	case MEDGE_FRAME_PROBE:
+	case MEDGE_FRAME_REPLY:
+		return MEDGE_PROBE_LEN;
+	}
 	if (be32_to_cpu(fh.nops_qpn) >> 24 > 1)
 		return wire_len;
 	if (buf_len < MEDGE_HDR_LEN)
@@ -197,6 +203,57 @@ static enum medge_drop decode_datagram(const void *buf, u32 buf_len,
 	return MEDGE_DROP_NONE;
 }
 
+static bool is_station(const u8 *mac)
+{
+	static const u8 zeros[MEDGE_MAC_LEN];
+
+	return !(mac[0] & 1) && memcmp(mac, zeros, MEDGE_MAC_LEN);
+}
+
+/* Rails are described in the order of their indices, each once. */
+static enum medge_drop check_probe_rails(const struct medge_probe_hdr *ph)
+{
+	u32 i, next = ph->first;
+
+	for (i = 0; i < ph->count; i++) {
+		const struct medge_probe_rail_hdr *rh = &ph->rails[i];
+
+		if (rh->index < next || rh->index >= MEDGE_MAX_RAILS ||
+		    rh->flags & ~MEDGE_PORT_FLAGS || !is_station(rh->mac))
+			return MEDGE_DROP_PROBE;
+		next = rh->index + 1;
+	}
+	return MEDGE_DROP_NONE;
+}
+
+static enum medge_drop decode_probe(const void *buf, u32 buf_len,
+				    struct medge_frame *f)
+{
+	struct medge_probe_hdr ph;
+
+	if (buf_len < MEDGE_PROBE_LEN)
+		return MEDGE_DROP_RUNT;
+	memcpy(&ph, buf, sizeof(ph));
+	/* Nothing else of the common header is in it. */
+	memset(f, 0, sizeof(*f));
+	f->type = ph.ver_type & 15;
+	f->flags = ph.flags;
+	if (ph.flags & ~MEDGE_PROBE_FLAGS)
+		return MEDGE_DROP_FLAGS;
+	if (ph.rail >= MEDGE_MAX_RAILS || ph.first >= MEDGE_MAX_RAILS ||
+	    ph.count > MEDGE_PROBE_RAILS || !is_station(ph.node) ||
+	    !is_station(ph.to) || !ph.generation)
+		return MEDGE_DROP_PROBE;
+	if (ph.peer_rail >= MEDGE_MAX_RAILS &&
+	    (f->type == MEDGE_FRAME_REPLY || ph.peer_rail != MEDGE_RAIL_ANY))
+		return MEDGE_DROP_PROBE;
+	if (f->type == MEDGE_FRAME_PROBE && ph.count)
+		return MEDGE_DROP_PROBE;
+	if (ph.probe_rail >= MEDGE_MAX_RAILS)
+		return MEDGE_DROP_PROBE;
+	return check_probe_rails(&ph);
+}
+
 enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
 				  struct medge_frame *f)
 {
@@ -213,6 +270,8 @@ enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
 	f->type = fh.ver_type & 15;
 	if (f->type == MEDGE_FRAME_DATAGRAM)
 		return decode_datagram(buf, buf_len, wire_len, f);
+	if (f->type == MEDGE_FRAME_PROBE || f->type == MEDGE_FRAME_REPLY)
+		return decode_probe(buf, buf_len, f);
 	f->flags = fh.flags;
 	f->seg_len = be16_to_cpu(fh.seg_len);
 	f->nops = be32_to_cpu(fh.nops_qpn) >> 24;
@@ -280,6 +339,60 @@ void medge_wire_decode_datagram(const void *buf, struct medge_datagram *dg)
 	dg->class_flow = be32_to_cpu(dh.class_flow) & 0xfffffff;
 	memcpy(dg->sgid, dh.sgid, sizeof(dg->sgid));
 	memcpy(dg->dgid, dh.dgid, sizeof(dg->dgid));
+}
+
+void medge_wire_decode_probe(const void *buf, struct medge_probe *p)
+{
+	struct medge_probe_hdr ph;
+	u32 i;
+
+	memcpy(&ph, buf, sizeof(ph));
+	memset(p, 0, sizeof(*p));
+	p->type = ph.ver_type & 15;
+	p->flags = ph.flags;
+	p->rail = ph.rail;
+	p->peer_rail = ph.peer_rail;
+	p->first = ph.first;
+	p->count = ph.count;
+	p->probe_rail = ph.probe_rail;
+	p->nonce = be64_to_cpu(ph.nonce);
+	memcpy(p->node, ph.node, MEDGE_MAC_LEN);
+	memcpy(p->to, ph.to, MEDGE_MAC_LEN);
+	p->generation = be32_to_cpu(ph.generation);
+	p->known = be32_to_cpu(ph.known);
+	for (i = 0; i < p->count; i++) {
+		p->index[i] = ph.rails[i].index;
+		p->rails[i].flags = ph.rails[i].flags;
+		p->rails[i].speed = be32_to_cpu(ph.rails[i].speed);
+		memcpy(p->rails[i].mac, ph.rails[i].mac, MEDGE_MAC_LEN);
+	}
+}
+
+void medge_wire_encode_probe(void *buf, const struct medge_probe *p)
+{
+	struct medge_probe_hdr ph = {
+		.ver_type = MEDGE_WIRE_VERSION << 4 | p->type,
+		.flags = p->flags,
+		.rail = p->rail,
+		.peer_rail = p->peer_rail,
+		.first = p->first,
+		.count = p->count,
+		.probe_rail = p->probe_rail,
+		.nonce = cpu_to_be64(p->nonce),
+		.generation = cpu_to_be32(p->generation),
+		.known = cpu_to_be32(p->known),
+	};
+	u32 i;
+
+	memcpy(ph.node, p->node, MEDGE_MAC_LEN);
+	memcpy(ph.to, p->to, MEDGE_MAC_LEN);
+	for (i = 0; i < p->count; i++) {
+		ph.rails[i].index = p->index[i];
+		ph.rails[i].flags = p->rails[i].flags;
+		ph.rails[i].speed = cpu_to_be32(p->rails[i].speed);
+		memcpy(ph.rails[i].mac, p->rails[i].mac, MEDGE_MAC_LEN);
+	}
+	memcpy(buf, &ph, sizeof(ph));
 }
 
 void medge_wire_encode_frame(void *buf, const struct medge_frame *f)

@@ -6,6 +6,7 @@
  *                 each op but the first starting at a multiple of 8 bytes
  *   ack frame     medge_frame_hdr, medge_ack_hdr
  *   datagram      medge_datagram_hdr, payload: of no connection
+ *   probe, reply  medge_probe_hdr: between nodes, of no connection
  *
  * All fields are big endian. A frame is self-describing: it alone says where
  * its bytes go. A frame of one op may be one of a *run*: consecutive frames of
@@ -39,6 +40,8 @@ enum medge_frame_type {
 	MEDGE_FRAME_DATA,
 	MEDGE_FRAME_ACK,
 	MEDGE_FRAME_DATAGRAM,
+	MEDGE_FRAME_PROBE,	/* does this path work, and what are your rails? */
+	MEDGE_FRAME_REPLY,	/* it does, and these */
 	MEDGE_FRAME_TYPES,
 };
 
@@ -207,6 +210,79 @@ static_assert(sizeof(struct medge_datagram_hdr) == 56);
 
 enum { MEDGE_DATAGRAM_LEN = sizeof(struct medge_datagram_hdr) };
 
+enum medge_probe_flags {
+	/* Probe: its sender doubts this path; look whether yours back works. */
+	MEDGE_PROBE_DOUBT = BIT(0),
+	/* The rails in @rails are the last of the list. */
+	MEDGE_PROBE_LAST = BIT(1),
+	MEDGE_PROBE_FLAGS = BIT(2) - 1,
+};
+
+enum {
+	MEDGE_PROBE_RAILS = 16,		/* described in one frame */
+	MEDGE_RAIL_ANY = 255,
+	MEDGE_MAC_LEN = 6,
+};
+
+enum medge_port_flags {
+	MEDGE_PORT_UP = BIT(0),
+	MEDGE_PORT_DRAINING = BIT(1),	/* its administrator wants it free */
+	MEDGE_PORT_FLAGS = BIT(2) - 1,
+};
+
+/**
+ * struct medge_probe_rail_hdr - a rail, as its node describes it
+ * @index: below MEDGE_MAX_RAILS
+ * @flags: enum medge_port_flags
+ * @mac: address that it receives frames at, and sends them from
+ * @speed: Mbit/s; 0: unknown
+ */
+struct medge_probe_rail_hdr {
+	u8 index;
+	u8 flags;
+	u8 mac[MEDGE_MAC_LEN];
+	__be32 speed;
+};
+static_assert(sizeof(struct medge_probe_rail_hdr) == 12);
+
+/**
+ * struct medge_probe_hdr - a probe or a reply, all of it
+ * @ver_type: as in struct medge_frame_hdr
+ * @flags: enum medge_probe_flags
+ * @rail: the sender's, on which this frame leaves
+ * @peer_rail: reply: the sender's rail on which the probe came in;
+ *             probe: the receiver's that is meant, or MEDGE_RAIL_ANY
+ * @first: probe: describe your rails from this index on; reply: it did
+ * @count: rails described; 0 in a probe
+ * @probe_rail: reply: the receiver's rail on which the probe left
+ * @nonce: of the probe; who can repeat it has seen it
+ * @node: the sender: its device's MAC address
+ * @to: the receiver, likewise; other nodes may see the frame, too
+ * @generation: number of the sender's list of rails; another list has another
+ * @known: generation of the receiver's list that the sender knows; 0: none
+ */
+struct medge_probe_hdr {
+	u8 ver_type;
+	u8 flags;
+	u8 rail;
+	u8 peer_rail;
+	u8 first;
+	u8 count;
+	u8 probe_rail;
+	u8 reserved;
+	__be64 nonce;
+	u8 node[MEDGE_MAC_LEN];
+	u8 to[MEDGE_MAC_LEN];
+	__be32 generation;
+	__be32 known;
+	__be32 reserved2;
+	struct medge_probe_rail_hdr rails[MEDGE_PROBE_RAILS];
+};
+
+/* Of one length, so that a reply is never more than what it replies to. */
+enum { MEDGE_PROBE_LEN = sizeof(struct medge_probe_hdr) };
+static_assert(MEDGE_PROBE_LEN == 232);
+
 /* Why bytes are not a frame. Counted by name; keep medge_drop_name() in step. */
 enum medge_drop {
 	MEDGE_DROP_NONE,
@@ -222,6 +298,7 @@ enum medge_drop {
 	MEDGE_DROP_ACK,			/* acknowledges what was never sent */
 	MEDGE_DROP_HOLD,		/* more held frames than a window */
 	MEDGE_DROP_STATE,		/* connection is not in a state to receive */
+	MEDGE_DROP_PROBE,		/* a probe that contradicts itself */
 	MEDGE_DROPS,
 };
 
@@ -239,7 +316,7 @@ struct medge_op {
 	u32 data_off;		/* of the payload, from the frame header */
 };
 
-/* A frame, decoded. */
+/* A frame, decoded; of a probe or reply, only @type and @flags. */
 struct medge_frame {
 	u8 type;
 	u8 flags;
@@ -281,6 +358,32 @@ struct medge_datagram {
 	u8 dgid[16];
 };
 
+/* A rail of a probe, decoded, and as its own node keeps it. */
+struct medge_rail_attr {
+	u8 flags;		/* enum medge_port_flags */
+	u8 mac[MEDGE_MAC_LEN];	/* zeros: there is no such rail */
+	u32 speed;
+	u32 id;			/* own rails only: another id, another port */
+};
+
+/* A probe or reply, decoded; rails that are described are in @rails. */
+struct medge_probe {
+	u8 type;
+	u8 flags;
+	u8 rail;
+	u8 peer_rail;
+	u8 first;
+	u8 count;
+	u8 probe_rail;
+	u64 nonce;
+	u8 node[MEDGE_MAC_LEN];
+	u8 to[MEDGE_MAC_LEN];
+	u32 generation;
+	u32 known;
+	u8 index[MEDGE_PROBE_RAILS];
+	struct medge_rail_attr rails[MEDGE_PROBE_RAILS];
+};
+
 /**
  * medge_wire_linear() - how much of a frame decoding needs in one piece
  * @buf: the frame's first bytes, behind the Ethernet header
@@ -316,6 +419,10 @@ void medge_wire_decode_ack(const void *buf, struct medge_ack *ack);
 
 /* The same of a frame of type DATAGRAM. */
 void medge_wire_decode_datagram(const void *buf, struct medge_datagram *dg);
+/* Decode a frame of type PROBE or REPLY that decoded well. */
+void medge_wire_decode_probe(const void *buf, struct medge_probe *p);
+/* Encode one into MEDGE_PROBE_LEN bytes. */
+void medge_wire_encode_probe(void *buf, const struct medge_probe *p);
 
 void medge_wire_encode_frame(void *buf, const struct medge_frame *f);
 void medge_wire_encode_op(void *buf, const struct medge_op *op);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Nodes: the remote ones a device's QPs are connected with, and their paths. */
+#ifndef MEDGE_NODE_H
+#define MEDGE_NODE_H
+
+#include <linux/hashtable.h>
+#include <linux/hrtimer.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+
+#include "rail.h"
+#include "transport/peer.h"
+
+struct medge_device;
+struct medge_qp;
+
+/**
+ * struct medge_node - a remote node
+ * @link: in medge_nodes.table, RCU
+ * @l2: its address; in each VLAN it is another node
+ * @qps: connections with it
+ * @timer: the peer's deadline; softirq mode
+ * @lock: BHs off, inside a QP's lock; guards all that follows it
+ * @peer: its paths; their generation is read without @lock
+ * @timer_at: what @timer is set to; MEDGE_NEVER: off
+ * @told: generation of the paths that all QPs have been told of
+ * @dead: @timer is not to be set any more
+ */
+struct medge_node {
+	struct medge_device *dev;
+	struct hlist_node link;
+	struct medge_l2 l2;
+	refcount_t qps;
+	struct hrtimer timer;
+	struct rcu_head rcu;
+
+	spinlock_t lock;
+	struct medge_peer *peer;
+	u64 timer_at;
+	u32 told;
+	bool dead;
+};
+
+/**
+ * struct medge_nodes - a device's remote nodes, and the node that it is itself
+ * @lock: BHs off, outside of the nodes' locks; guards all that follows it
+ * @local: own rails, as others are told of them
+ * @timer: tells all nodes, and QPs, that @local has changed; softirq mode
+ */
+struct medge_nodes {
+	struct hrtimer timer;
+	spinlock_t lock;
+	DECLARE_HASHTABLE(table, 8);
+	struct medge_local local;
+};
+
+void medge_nodes_init(struct medge_device *dev);
+/* There are no QPs, and no rails. */
+void medge_nodes_destroy(struct medge_device *dev);
+
+/* The own address, or rail @rail, is this now; NULL: there is none. BHs on or off. */
+void medge_nodes_address(struct medge_device *dev, const u8 *mac);
+void medge_nodes_rail(struct medge_device *dev, u32 rail,
+		      const struct medge_rail_attr *attr);
+
+/* The node with address @l2, for one QP more; NULL: no memory. May sleep. */
+struct medge_node *medge_node_get(struct medge_device *dev,
+				  const struct medge_l2 *l2);
+void medge_node_put(struct medge_node *node);
+
+/* Exchange with the node what is known of paths, if it is time. Under qp->lock. */
+void medge_node_sync(struct medge_qp *qp);
+
+/* A probe or reply came; skb->data is linear for it. In softirq. */
+void medge_node_receive(struct medge_rail *rail, struct sk_buff *skb,
+			const struct medge_rx_l2 *l2);
+
+#endif /* MEDGE_NODE_H */
