@@ -95,6 +95,28 @@ static void check_datagram(const u8 *buf, const struct medge_frame *f)
 	CHECK_EQ(again.class_flow, dg.class_flow);
 }
 
+static void check_probe(const u8 *buf)
+{
+	struct medge_probe probe, again;
+	u8 hdr[MEDGE_PROBE_LEN];
+	u32 i;
+
+	medge_wire_decode_probe(buf, &probe);
+	CHECK(probe.rail < MEDGE_MAX_RAILS && probe.first < MEDGE_MAX_RAILS);
+	CHECK(probe.probe_rail < MEDGE_MAX_RAILS);
+	CHECK(probe.peer_rail < MEDGE_MAX_RAILS ||
+	      (probe.type == MEDGE_FRAME_PROBE &&
+	       probe.peer_rail == MEDGE_RAIL_ANY));
+	CHECK(probe.generation && probe.count <= MEDGE_PROBE_RAILS);
+	for (i = 0; i < probe.count; i++) {
+		CHECK(probe.index[i] < MEDGE_MAX_RAILS);
+		CHECK(!i || probe.index[i] > probe.index[i - 1]);
+	}
+	medge_wire_encode_probe(hdr, &probe);
+	medge_wire_decode_probe(hdr, &again);
+	CHECK(!memcmp(&probe, &again, sizeof(probe)));
+}
+
 /* What was decoded, encoded again, is what was there. */
 static void check_encode(const u8 *buf, const struct medge_frame *f)
 {
@@ -103,6 +125,10 @@ static void check_encode(const u8 *buf, const struct medge_frame *f)
 
 	if (f->type == MEDGE_FRAME_DATAGRAM) {
 		check_datagram(buf, f);
+		return;
+	}
+	if (f->type == MEDGE_FRAME_PROBE || f->type == MEDGE_FRAME_REPLY) {
+		check_probe(buf);
 		return;
 	}
 	medge_wire_encode_frame(again, f);
@@ -155,6 +181,32 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t len)
 }
 
 #ifndef MEDGE_LIBFUZZER
+static size_t plausible_probe(struct rng *rng, u8 *buf)
+{
+	struct medge_probe probe = {
+		.type = rng_below(rng, 2) ? MEDGE_FRAME_PROBE : MEDGE_FRAME_REPLY,
+		.rail = rng_below(rng, MEDGE_MAX_RAILS),
+		.peer_rail = rng_below(rng, MEDGE_MAX_RAILS),
+		.probe_rail = rng_below(rng, MEDGE_MAX_RAILS),
+		.first = rng_below(rng, 20),
+		.nonce = rng_next(rng),
+		.node = { 2, rng_next(rng) },
+		.to = { 2, rng_next(rng) },
+		.generation = rng_next(rng),
+	};
+	u32 i;
+
+	if (probe.type == MEDGE_FRAME_REPLY)
+		probe.count = rng_below(rng, MEDGE_PROBE_RAILS + 1);
+	for (i = 0; i < probe.count; i++) {
+		probe.index[i] = probe.first + i * rng_range(rng, 1, 2);
+		probe.rails[i].flags = rng_below(rng, MEDGE_PORT_FLAGS + 1);
+		probe.rails[i].mac[5] = rng_range(rng, 1, 255);
+	}
+	medge_wire_encode_probe(buf, &probe);
+	return MEDGE_PROBE_LEN;
+}
+
 /* Nearly right: a plausible frame, then a few fields gone wrong. */
 static size_t plausible(struct rng *rng, u8 *buf, size_t max)
 {
@@ -217,7 +269,8 @@ size_t fuzz_input(struct rng *rng, u8 *buf, size_t max)
 			buf[i] = rng_next(rng);
 		return len;
 	}
-	len = plausible(rng, buf, max);
+	len = rng_below(rng, 6) ? plausible(rng, buf, max) :
+				  plausible_probe(rng, buf);
 	while (changes--)
 		buf[rng_below(rng, min_t(u64, len, 200))] =
 			rng_below(rng, 2) ? rng_next(rng) : BIT(rng_below(rng, 8));

@@ -63,6 +63,8 @@ static void set_rail(struct pair *p, u32 side, u32 rail, u32 weight)
 
 	if (weight)
 		attr.flags = MEDGE_PORT_UP;
+	if (p->drained[side][rail])
+		attr.flags |= MEDGE_PORT_DRAINING;
 	rail_mac(attr.mac, side, rail);
 	p->weight[side][rail] = weight;
 	medge_local_set(&p->host[side].me, rail, &attr);
@@ -182,6 +184,12 @@ void pair_rail(struct pair *p, u32 side, u32 rail, u32 weight)
 	set_rail(p, side, rail, weight);
 	medge_peer_local(h->remote, &h->me, pair_now(p));
 	pair_poll(p, side);
+}
+
+void pair_drain(struct pair *p, u32 side, u32 rail, bool drain)
+{
+	p->drained[side][rail] = drain;
+	pair_rail(p, side, rail, p->weight[side][rail]);
 }
 
 void pair_dark(struct pair *p, u32 side, u32 rail, bool dark)

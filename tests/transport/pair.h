@@ -49,6 +49,7 @@ struct pair {
 	struct net net;
 	struct host host[2];
 	u32 weight[2][MEDGE_MAX_RAILS];	/* as they are now */
+	bool drained[2][MEDGE_MAX_RAILS];
 	struct {
 		u64 deadline;
 		u64 at;
@@ -91,6 +92,8 @@ void pair_post(struct pair *p, u32 side, const struct medge_request *req);
 void pair_poll(struct pair *p, u32 side);
 /* Carrier seen by @side; weight 0: lost. */
 void pair_rail(struct pair *p, u32 side, u32 rail, u32 weight);
+/* The administrator of @side wants @rail free, or not any more. */
+void pair_drain(struct pair *p, u32 side, u32 rail, bool drain);
 /* Silent black hole for what @side sends on @rail. */
 void pair_dark(struct pair *p, u32 side, u32 rail, bool dark);
 /*

@@ -122,6 +122,7 @@ static void go_up(struct medge_peer *p, struct medge_path *path, u64 now)
 	path->lost = 0;
 	path->ramp = MEDGE_RAMP_STEPS;
 	path->ramp_at = now + max_t(u64, path->srtt, MEDGE_RAMP_MIN);
+	medge_peer_changed(p);
 }
 
 static void proven(struct medge_peer *p, struct medge_path *path, u64 now)
@@ -164,14 +165,6 @@ void medge_path_answered(struct medge_peer *p, struct medge_path *path,
 	}
 }
 
-static void suspect(struct medge_peer *p, struct medge_path *path,
-		    enum medge_path_why why, u64 now)
-{
-	enter(p, path, MEDGE_PATH_SUSPECT, why, now);
-	path->doubt = true;
-	ask(path);
-}
-
 void medge_path_check(struct medge_path *path, bool doubt)
 {
 	if (path->state != MEDGE_PATH_UP || path->probe_now ||
@@ -179,6 +172,25 @@ void medge_path_check(struct medge_path *path, bool doubt)
 		return;
 	path->doubt = doubt;
 	ask(path);
+}
+
+/* A path is judged beside others: if they say nothing, ask them, too. */
+static void check_others(struct medge_peer *p, const struct medge_path *path)
+{
+	u32 i;
+
+	for (i = 0; i < p->npaths; i++)
+		if (&p->paths[i] != path)
+			medge_path_check(&p->paths[i], false);
+}
+
+static void suspect(struct medge_peer *p, struct medge_path *path,
+		    enum medge_path_why why, u64 now)
+{
+	enter(p, path, MEDGE_PATH_SUSPECT, why, now);
+	path->doubt = true;
+	ask(path);
+	check_others(p, path);
 }
 
 /* Is there a path that is clearly better than one that loses @ppm? */
@@ -274,6 +286,20 @@ void medge_path_reported(struct medge_peer *p, struct medge_path *path,
 	judge_losses(p, path, now);
 }
 
+void medge_path_hasten(struct medge_peer *p, u64 now)
+{
+	u32 i;
+
+	for (i = 0; i < p->npaths; i++) {
+		struct medge_path *path = &p->paths[i];
+
+		if (path->state == MEDGE_PATH_PROBING &&
+		    path->probe_at != MEDGE_NEVER)
+			path->probe_at = min(path->probe_at,
+					     now + answer_wait(p, path));
+	}
+}
+
 void medge_path_asked(struct medge_peer *p, struct medge_path *path, u64 now)
 {
 	u64 wait = answer_wait(p, path);
@@ -333,6 +359,8 @@ void medge_path_expired(struct medge_peer *p, struct medge_path *path, u64 now)
 		}
 		if (path->unanswered)
 			start_again(path, now);
+		if (alone)
+			check_others(p, path);
 		break;
 	case MEDGE_PATH_DOWN:
 		break;

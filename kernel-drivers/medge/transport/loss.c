@@ -124,7 +124,9 @@ static void lose(struct medge_conn *c, u32 psn)
 
 	medge_loss_mark(c, psn);
 	c->paths[s->path].report.lost++;
-	if (!passed(c, s))
+	if (passed(c, s))
+		c->paths[s->path].report.missed++;
+	else
 		medge_share_silent(c, s->path, s->time);
 }
 

@@ -219,10 +219,10 @@ void medge_peer_follow(struct medge_peer *p, u64 now)
 	medge_peer_changed(p);
 }
 
-void medge_peer_compare(struct medge_peer *p, u64 now)
+void medge_peer_compare(struct medge_peer *p, u64 at)
 {
 	p->list_tries = 0;
-	p->list_at = now;
+	p->list_at = at;
 }
 
 /* Any path will do, but those that work are better; another each time. */

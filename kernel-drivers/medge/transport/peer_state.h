@@ -48,7 +48,7 @@ enum {
 	/* Mbit/s, where nobody knows. */
 	MEDGE_SPEED_GUESS = 10000,
 	/* Questions whose answers are waited for. */
-	MEDGE_PROBES_OUT = 64,
+	MEDGE_PROBES_OUT = 256,
 	/* A node that does not ask for our list has no use for it. */
 	MEDGE_LIST_TRIES = 8,
 	MEDGE_LIST_WAIT = 4 * MEDGE_MSEC,
@@ -56,7 +56,8 @@ enum {
 
 /**
  * struct medge_path_report - what a connection has learnt of a path
- * @lost: given up; @missed: of them, not received after all, as far as known
+ * @lost: given up; @missed: of them, passed by others on the same path, and not
+ *        received after all, as far as known
  * @acked_sent: when the latest frame was sent that was acknowledged
  * @silent_sent: when the latest was sent that ought to have been, but was not
  * @doubt: what was lost may have been lost on it
@@ -144,6 +145,7 @@ struct medge_peer {
 	struct medge_rail_attr came_rails[MEDGE_MAX_RAILS];
 	u32 told;			/* our generation that the peer knows */
 	u32 wanted;			/* the peer's, as others' probes claim */
+	u64 listed_at;			/* when @known came */
 	u64 list_at;			/* ask or tell again */
 	u8 list_tries;
 
@@ -157,8 +159,8 @@ struct medge_peer {
 /* ---- peer.c ---- */
 /* The peer's rails have changed. */
 void medge_peer_follow(struct medge_peer *p, u64 now);
-/* The lists of rails are not in step: ask, and so tell. */
-void medge_peer_compare(struct medge_peer *p, u64 now);
+/* If the lists of rails are not in step at @at: ask, and so tell. */
+void medge_peer_compare(struct medge_peer *p, u64 at);
 /* The paths, or what they are good for, have changed. */
 void medge_peer_changed(struct medge_peer *p);
 static inline bool medge_rail_exists(const struct medge_rail_attr *a)
@@ -190,6 +192,8 @@ void medge_path_reported(struct medge_peer *p, struct medge_path *path,
 			 const struct medge_path_report *r, u64 now);
 /* probe_at has come. */
 void medge_path_expired(struct medge_peer *p, struct medge_path *path, u64 now);
+/* How long an answer takes is known now, for the first time. */
+void medge_path_hasten(struct medge_peer *p, u64 now);
 /* A probe is being sent: when is its answer due? */
 void medge_path_asked(struct medge_peer *p, struct medge_path *path, u64 now);
 

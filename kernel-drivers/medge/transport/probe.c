@@ -144,22 +144,23 @@ static void take_list(struct medge_peer *p)
 
 /* Return: the list is new, and complete. */
 static bool learn_rails(struct medge_peer *p, struct medge_path *path,
-			const struct medge_probe *r)
+			const struct medge_probe *r, u64 asked, u64 now)
 {
 	u32 i;
 
-	if (r->generation == p->known)
+	/* What was asked before the list came may be answered with an older. */
+	if (r->generation == p->known || asked < p->listed_at)
 		return false;
-	if (r->generation != p->coming || r->first != p->coming_at) {
-		/* Another list than the one begun with, if any. */
+	if (r->generation != p->coming) {
 		p->coming = r->generation;
+		p->wanted = r->generation;
 		p->came = 0;
 		p->coming_at = 0;
-		if (r->first) {
-			ask_more(path);
-			return false;
-		}
+		medge_peer_compare(p, now + MEDGE_LIST_WAIT);
 	}
+	/* Another path's answer may have brought this part already. */
+	if (r->first != p->coming_at)
+		return false;
 	for (i = 0; i < r->count; i++) {
 		p->came_rails[r->index[i]] = r->rails[i];
 		p->came |= 1ULL << r->index[i];
@@ -170,6 +171,7 @@ static bool learn_rails(struct medge_peer *p, struct medge_path *path,
 	if (!(r->flags & MEDGE_PROBE_LAST) && p->coming_at < MEDGE_MAX_RAILS)
 		return false;
 	take_list(p);
+	p->listed_at = now;
 	return true;
 }
 
@@ -205,6 +207,7 @@ bool medge_peer_replied(struct medge_peer *p, u64 now,
 {
 	struct medge_asked *asked = &p->asked[r->nonce % MEDGE_PROBES_OUT];
 	struct medge_path *path = &p->paths[asked->path];
+	bool first;
 
 	if (!asked->nonce || asked->nonce != r->nonce ||
 	    memcmp(r->node, p->node, MEDGE_MAC_LEN) ||
@@ -212,8 +215,11 @@ bool medge_peer_replied(struct medge_peer *p, u64 now,
 		return false;
 	path->info.replies++;
 	path->peer_rail = r->peer_rail;
+	first = !path->probe_rtt;
 	measure(path, now - asked->time);
-	if (learn_rails(p, path, r))
+	if (first)
+		medge_path_hasten(p, now);
+	if (learn_rails(p, path, r, asked->time, now))
 		medge_peer_follow(p, now);
 	note_known(p, r->known);
 	medge_path_answered(p, path, asked->time, now);

@@ -70,17 +70,17 @@ static void wake(struct medge_peer *p)
  */
 static void discount(struct medge_conn *c)
 {
-	u32 lost = 0, i;
+	u32 missed = 0, i;
 
 	for (i = 0; i < c->npaths; i++)
-		lost += c->paths[i].report.lost;
-	for (i = 0; i < c->npaths; i++) {
+		missed += c->paths[i].report.missed;
+	for (i = 0; i < c->npaths && missed; i++) {
 		struct medge_path_report *r = &c->paths[i].report;
-		u32 late = lost ? (u64)c->late * r->lost / lost : 0;
 
-		r->missed = r->lost - min(late, r->lost);
+		r->missed -= min_t(u64, (u64)c->late * r->missed / missed,
+				   r->missed);
 	}
-	c->late -= min(c->late, lost);
+	c->late -= min(c->late, missed);
 }
 
 static void tell(struct medge_conn *c, struct medge_peer *p, u64 now)

@@ -1,0 +1,741 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Peers: what becomes of their paths, how soon, and what it costs who is idle. */
+#include <stdlib.h>
+
+#include "direct.h"
+
+enum { SEG = 1024 };
+
+/* Probes and replies sent by each side on each rail. */
+struct counts {
+	u64 probes[2][MEDGE_MAX_RAILS];
+	u64 data[2][MEDGE_MAX_RAILS];
+	u64 all;
+};
+
+static enum net_verdict count_frames(void *user, u32 side, u32 rail,
+				     struct packet *p, u64 *delay)
+{
+	struct counts *n = user;
+	u8 type = p->data[0] & 15;
+
+	n->probes[side][rail] += type == MEDGE_FRAME_PROBE;
+	n->data[side][rail] += type == MEDGE_FRAME_DATA;
+	n->all++;
+	return NET_PASS;
+}
+
+static void start(struct pair *p, struct counts *n, struct pair_params *params)
+{
+	memset(n, 0, sizeof(*n));
+	pair_init(p, params);
+	p->net.ops.filter = count_frames;
+	p->net.ops.filter_user = n;
+}
+
+static struct medge_path_info path(struct pair *p, u32 side, u32 i)
+{
+	struct medge_path_info info;
+
+	CHECK(medge_peer_path(p->host[side].remote, i, &info),
+	      "side %u has no path %u", side, i);
+	return info;
+}
+
+#define CHECK_PATH(p, side, i, s, w) do {				\
+	struct medge_path_info is = path(p, side, i);			\
+	CHECK(is.state == MEDGE_PATH_##s && is.why == MEDGE_WHY_##w,	\
+	      "at %llu side %u path %u is %s: %s", pair_now(p), side, i,	\
+	      medge_path_state_name(is.state),				\
+	      medge_path_why_name(is.why));				\
+} while (0)
+
+/* Writes, small ones or large, that keep @side busy. */
+static void stream(struct pair *p, u32 side, u32 count, u32 len)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, len,
+					     MEDGE_OP_STRICT);
+
+	while (count--)
+		host_post(&p->host[side], &req);
+	pair_poll(p, side);
+}
+
+/* How long until path @i of @side is in @state; at most @limit ns. */
+static u64 time_until(struct pair *p, u32 side, u32 i, u8 state, u64 limit)
+{
+	u64 from = pair_now(p);
+
+	while (path(p, side, i).state != state) {
+		CHECK(pair_now(p) - from < limit,
+		      "path %u of side %u is %s after %llu ns", i, side,
+		      medge_path_state_name(path(p, side, i).state), limit);
+		pair_run(p, pair_now(p) + 10 * USEC);
+	}
+	return pair_now(p) - from;
+}
+
+/* ---- how it begins ---- */
+
+static void new__up_after_a_round_trip(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 side, i;
+
+	pair_params_default(&params, 4);
+	start(&p, &n, &params);
+	for (side = 0; side < 2; side++)
+		for (i = 0; i < 4; i++)
+			CHECK_PATH(&p, side, i, PROBING, NEW);
+	CHECK(pair_run(&p, SEC));
+	CHECK(pair_now(&p) < MSEC, "%llu", pair_now(&p));
+	for (side = 0; side < 2; side++)
+		for (i = 0; i < 4; i++) {
+			CHECK_PATH(&p, side, i, UP, ANSWERED);
+			CHECK_EQ(path(&p, side, i).peer_rail, i);
+		}
+	pair_free(&p);
+}
+
+static void new__data_does_not_wait(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+
+	pair_params_default(&params, 2);
+	start(&p, &n, &params);
+	stream(&p, 0, 2, 10 * SEG);
+	/* nothing has been answered yet */
+	CHECK_EQ(pair_now(&p), 0);
+	CHECK_EQ(n.data[0][0] + n.data[0][1], 20);
+	pair_finish(&p, SEC);
+	CHECK_EQ(medge_conn_stats(p.host[0].conn)->retransmits, 0);
+	pair_free(&p);
+}
+
+static void new__rails_crossed_are_found(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 3);
+	for (i = 0; i < 3; i++) {
+		params.link[0][i].to = (i + 1) % 3;
+		params.link[1][(i + 1) % 3].to = i;
+	}
+	start(&p, &n, &params);
+	CHECK(pair_run(&p, SEC));
+	for (i = 0; i < 3; i++) {
+		u32 j = i < 2 ? i + 1 : 0;
+
+		CHECK_EQ(path(&p, 0, i).peer_rail, j);
+		CHECK_EQ(path(&p, 1, j).peer_rail, i);
+	}
+	pair_free(&p);
+}
+
+/* More rails than one reply describes. */
+static void list__comes_in_parts(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+
+	pair_params_default(&params, MEDGE_MAX_RAILS);
+	start(&p, &n, &params);
+	CHECK(pair_run(&p, SEC));
+	/* Side 1 knows of each rail of side 0, or this would not be told. */
+	pair_rail(&p, 0, 63, 0);
+	pair_rail(&p, 0, 16, 0);
+	CHECK(pair_run(&p, 10 * SEC));
+	CHECK_PATH(&p, 1, 63, DOWN, CARRIER);
+	CHECK_PATH(&p, 1, 16, DOWN, CARRIER);
+	CHECK_PATH(&p, 1, 17, UP, ANSWERED);
+	pair_free(&p);
+}
+
+/* Cabled nowhere: found out, while data has begun to go everywhere. */
+static void nowhere__is_found_out(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u64 sent;
+	u32 i;
+
+	pair_params_default(&params, 4);
+	/* side 1 has but two rails, of another speed */
+	for (i = 2; i < 4; i++)
+		params.weight[1][i] = 0;
+	start(&p, &n, &params);
+	for (i = 2; i < 4; i++)
+		pair_dark(&p, 0, i, true);
+	stream(&p, 0, 200, 50 * SEG);
+	time_until(&p, 0, 2, MEDGE_PATH_DOWN, 10 * MSEC);
+	time_until(&p, 0, 3, MEDGE_PATH_DOWN, 10 * MSEC);
+	CHECK_PATH(&p, 0, 2, DOWN, NO_ANSWER);
+	CHECK_PATH(&p, 0, 0, UP, ANSWERED);
+	sent = n.data[0][2] + n.data[0][3];
+	CHECK(sent <= MEDGE_WINDOW, "%llu frames to nowhere", sent);
+	stream(&p, 0, 200, 50 * SEG);
+	pair_finish(&p, SEC);
+	CHECK_EQ(n.data[0][2] + n.data[0][3], sent);
+	pair_free(&p);
+}
+
+/* ---- carrier ---- */
+
+static void carrier_lost__both_sides_know(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u64 before;
+
+	pair_params_default(&params, 2);
+	start(&p, &n, &params);
+	stream(&p, 0, 100, 50 * SEG);
+	stream(&p, 1, 100, 50 * SEG);
+	pair_run(&p, 200 * USEC);
+	pair_rail(&p, 0, 1, 0);
+	CHECK_PATH(&p, 0, 1, DOWN, CARRIER);
+	before = n.data[0][1];
+	/* The other end of a switched network keeps its carrier. */
+	time_until(&p, 1, 1, MEDGE_PATH_DOWN, MSEC);
+	CHECK_PATH(&p, 1, 1, DOWN, CARRIER);
+	pair_finish(&p, SEC);
+	CHECK_EQ(n.data[0][1], before);
+	pair_free(&p);
+}
+
+static void carrier_back__asked_then_used_more_and_more(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 weights[8], i = 0;
+
+	pair_params_default(&params, 2);
+	start(&p, &n, &params);
+	stream(&p, 0, 4000, 50 * SEG);
+	pair_run(&p, MSEC);
+	pair_rail(&p, 0, 1, 0);
+	pair_run(&p, 2 * MSEC);
+	memset(&n, 0, sizeof(n));
+	pair_rail(&p, 0, 1, 10000);
+	CHECK_PATH(&p, 0, 1, PROBING, CARRIER);
+	time_until(&p, 0, 1, MEDGE_PATH_UP, 5 * MSEC);
+	CHECK(n.probes[0][1] >= 3, "%llu probes", n.probes[0][1]);
+	CHECK_EQ(n.data[0][1], 0);
+	do {
+		weights[i] = path(&p, 0, 1).weight;
+		CHECK(!i || weights[i] > weights[i - 1]);
+		while (path(&p, 0, 1).weight == weights[i] && weights[i] < 10000)
+			pair_run(&p, pair_now(&p) + 10 * USEC);
+	} while (weights[i++] < 10000);
+	CHECK(i >= 4, "%u steps", i);
+	CHECK(pair_now(&p) < 60 * MSEC);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
+static void all_carriers_lost__back_to_work_with_the_first(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+
+	pair_params_default(&params, 2);
+	start(&p, &n, &params);
+	stream(&p, 0, 50, 50 * SEG);
+	pair_run(&p, 100 * USEC);
+	pair_rail(&p, 0, 0, 0);
+	pair_rail(&p, 0, 1, 0);
+	pair_run(&p, 5 * SEC);
+	pair_rail(&p, 0, 1, 10000);
+	pair_finish(&p, 50 * MSEC);
+	pair_free(&p);
+}
+
+/* Another port in the place of one that has gone. */
+static void rail_replaced__its_path_is_new(void)
+{
+	struct medge_rail_attr attr;
+	struct pair_params params;
+	struct counts n;
+	struct host *h;
+	struct pair p;
+
+	pair_params_default(&params, 2);
+	start(&p, &n, &params);
+	h = &p.host[0];
+	stream(&p, 0, 100, 50 * SEG);
+	pair_run(&p, MSEC);
+	attr = h->me.rails[1];
+	attr.id++;
+	attr.speed = 2000;
+	medge_local_set(&h->me, 1, &attr);
+	medge_peer_local(h->remote, &h->me, pair_now(&p));
+	CHECK_PATH(&p, 0, 1, PROBING, NEW);
+	CHECK_EQ(path(&p, 0, 1).frames, 0);
+	pair_poll(&p, 0);
+	CHECK(medge_conn_stats(h->conn)->lost_down > 0);
+	time_until(&p, 0, 1, MEDGE_PATH_UP, MSEC);
+	CHECK_EQ(path(&p, 0, 1).weight, 2000);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
+/* ---- silence ---- */
+
+/* @sides: bit 0, 1: whose frames vanish */
+static void black_hole(u32 sides)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 side;
+
+	pair_params_default(&params, 3);
+	start(&p, &n, &params);
+	stream(&p, 0, 2000, 50 * SEG);
+	stream(&p, 1, 2000, 50 * SEG);
+	pair_run(&p, 2 * MSEC);
+	for (side = 0; side < 2; side++)
+		if (sides & 1 << side)
+			pair_dark(&p, side, 1, true);
+	for (side = 0; side < 2; side++)
+		if (sides & 1 << side)
+			time_until(&p, side, 1, MEDGE_PATH_DOWN, 20 * MSEC);
+	memset(&n, 0, sizeof(n));
+	pair_run(&p, pair_now(&p) + 20 * MSEC);
+	for (side = 0; side < 2; side++) {
+		CHECK(p.host[side].completed < p.host[side].nops);
+		if (sides & 1 << side)
+			CHECK_EQ(n.data[side][1], 0);
+		else
+			CHECK_PATH(&p, side, 1, UP, ANSWERED);
+	}
+	for (side = 0; side < 2; side++)
+		pair_dark(&p, side, 1, false);
+	for (side = 0; side < 2; side++)
+		time_until(&p, side, 1, MEDGE_PATH_UP, 200 * MSEC);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
+static void black_hole__two_ways(void)
+{
+	black_hole(3);
+}
+
+/* The other direction goes on to be used. */
+static void black_hole__one_way(void)
+{
+	black_hole(1);
+	black_hole(2);
+}
+
+/* The receiver only acknowledges: it must find out all the same. */
+static void black_hole__of_acks(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 2);
+	start(&p, &n, &params);
+	pair_run(&p, MSEC);
+	pair_dark(&p, 1, 1, true);
+	for (i = 0; i < 20; i++) {
+		stream(&p, 0, 1, 100);
+		pair_run(&p, pair_now(&p) + 2 * MSEC);
+	}
+	CHECK(path(&p, 1, 1).state == MEDGE_PATH_DOWN, "%s",
+	      medge_path_state_name(path(&p, 1, 1).state));
+	pair_finish(&p, SEC);
+	CHECK_EQ(p.host[0].completed, 20);
+	pair_free(&p);
+}
+
+/* It is not the paths: they are suspected, and none is worse than the other. */
+static void peer_stands_still__no_path_is_down(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 2);
+	start(&p, &n, &params);
+	stream(&p, 0, 400, 50 * SEG);
+	pair_run(&p, MSEC);
+	for (i = 0; i < 4; i++)
+		pair_dark(&p, i / 2, i % 2, true);
+	pair_run(&p, pair_now(&p) + 300 * MSEC);
+	for (i = 0; i < 2; i++)
+		CHECK(path(&p, 0, i).state == MEDGE_PATH_SUSPECT, "%s",
+		      medge_path_state_name(path(&p, 0, i).state));
+	for (i = 0; i < 4; i++)
+		pair_dark(&p, i / 2, i % 2, false);
+	for (i = 0; i < 2; i++)
+		time_until(&p, 0, i, MEDGE_PATH_UP, SEC);
+	CHECK_EQ(path(&p, 0, 0).weight, 10000);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
+/* ---- loss, flapping ---- */
+
+static void lossy__used_less_then_not_at_all(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u64 data;
+
+	pair_params_default(&params, 2);
+	params.link[0][1].loss_ppm = 50000;
+	start(&p, &n, &params);
+	stream(&p, 0, 6000, 50 * SEG);
+	pair_run(&p, 40 * MSEC);
+	CHECK_PATH(&p, 0, 1, UP, ANSWERED);
+	CHECK(path(&p, 0, 1).weight < 9500 && path(&p, 0, 1).weight > 5000,
+	      "weight %u, loss %u ppm", path(&p, 0, 1).weight,
+	      path(&p, 0, 1).loss_ppm);
+	CHECK(path(&p, 0, 0).weight > 9800, "%u", path(&p, 0, 0).weight);
+	p.net.links[0][1].cfg.loss_ppm = 500000;
+	time_until(&p, 0, 1, MEDGE_PATH_DOWN, 80 * MSEC);
+	CHECK_PATH(&p, 0, 1, DOWN, LOSSY);
+	data = n.data[0][1];
+	pair_run(&p, pair_now(&p) + 5 * MSEC);
+	CHECK_EQ(n.data[0][1], data);
+	p.net.links[0][1].cfg.loss_ppm = 0;
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
+/* All lose: then there is no better way, and all are used. */
+static void lossy__all_are_used(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 2);
+	for (i = 0; i < 2; i++)
+		params.link[0][i].loss_ppm = 300000;
+	start(&p, &n, &params);
+	stream(&p, 0, 400, 50 * SEG);
+	pair_run(&p, 30 * MSEC);
+	for (i = 0; i < 2; i++)
+		CHECK(path(&p, 0, i).state != MEDGE_PATH_DOWN);
+	pair_finish(&p, 10 * SEC);
+	pair_free(&p);
+}
+
+static void flapping__is_trusted_ever_later(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u64 took[5];
+	u32 i;
+
+	pair_params_default(&params, 2);
+	params.event_limit *= 10;
+	start(&p, &n, &params);
+	stream(&p, 0, 20000, 50 * SEG);
+	pair_run(&p, 5 * MSEC);
+	for (i = 0; i < 5; i++) {
+		pair_rail(&p, 0, 1, 0);
+		pair_run(&p, pair_now(&p) + 3 * MSEC);
+		pair_rail(&p, 0, 1, 10000);
+		took[i] = time_until(&p, 0, 1, MEDGE_PATH_UP, SEC);
+		pair_run(&p, pair_now(&p) + 10 * MSEC);
+		CHECK(p.host[0].completed < p.host[0].nops);
+	}
+	CHECK(took[0] < 5 * MSEC, "%llu", took[0]);
+	for (i = 2; i < 5; i++)
+		CHECK(took[i] > took[i - 1] * 3 / 2, "%llu after %llu", took[i],
+		      took[i - 1]);
+	pair_finish(&p, 10 * SEC);
+	/* After a quiet time all is forgotten. */
+	p.events.now += 20 * SEC;
+	pair_rail(&p, 0, 1, 0);
+	pair_rail(&p, 0, 1, 10000);
+	stream(&p, 0, 1, 10);
+	time_until(&p, 0, 1, MEDGE_PATH_UP, 5 * MSEC);
+	pair_finish(&p, 10 * SEC);
+	pair_free(&p);
+}
+
+/* ---- the administrator ---- */
+
+static void drained__by_either_side(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 side;
+
+	for (side = 0; side < 2; side++) {
+		pair_params_default(&params, 2);
+		start(&p, &n, &params);
+		stream(&p, 0, 1000, 50 * SEG);
+		stream(&p, 1, 1000, 50 * SEG);
+		pair_run(&p, MSEC);
+		pair_drain(&p, side, 1, true);
+		CHECK_PATH(&p, side, 1, DRAINING, ADMIN);
+		time_until(&p, !side, 1, MEDGE_PATH_DRAINING, MSEC);
+		/* what is on its way arrives */
+		pair_run(&p, pair_now(&p) + 2 * MSEC);
+		memset(&n, 0, sizeof(n));
+		pair_run(&p, pair_now(&p) + 5 * MSEC);
+		CHECK_EQ(n.data[0][1] + n.data[1][1], 0);
+		CHECK_EQ(medge_conn_stats(p.host[0].conn)->lost_down, 0);
+		pair_drain(&p, side, 1, false);
+		time_until(&p, 0, 1, MEDGE_PATH_UP, 5 * MSEC);
+		time_until(&p, 1, 1, MEDGE_PATH_UP, 5 * MSEC);
+		pair_finish(&p, SEC);
+		pair_free(&p);
+	}
+}
+
+/* Better than not at all. */
+static void drained__the_last_one_still_carries(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+
+	pair_params_default(&params, 1);
+	start(&p, &n, &params);
+	pair_drain(&p, 0, 0, true);
+	stream(&p, 0, 10, 50 * SEG);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
+/* ---- what it costs ---- */
+
+static void idle__costs_nothing(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u64 before;
+
+	pair_params_default(&params, 4);
+	start(&p, &n, &params);
+	stream(&p, 0, 10, 50 * SEG);
+	pair_finish(&p, SEC);
+	before = n.all;
+	CHECK(medge_peer_deadline(p.host[0].remote) == MEDGE_NEVER);
+	CHECK(pair_run(&p, 1000 * SEC));
+	CHECK_EQ(n.all, before);
+	pair_free(&p);
+}
+
+/* Nobody is there who would use it. */
+static void idle__a_dead_path_is_not_asked_for_long(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u64 probes;
+
+	pair_params_default(&params, 2);
+	start(&p, &n, &params);
+	stream(&p, 0, 200, 50 * SEG);
+	pair_run(&p, MSEC);
+	pair_dark(&p, 0, 1, true);
+	pair_finish(&p, SEC);
+	CHECK(path(&p, 0, 1).state == MEDGE_PATH_DOWN);
+	probes = n.probes[0][1];
+	CHECK(probes < 30, "%llu", probes);
+	pair_run(&p, pair_now(&p) + 100 * SEC);
+	CHECK_EQ(n.probes[0][1], probes);
+	/* With the next traffic it is asked at once, and comes back. */
+	pair_dark(&p, 0, 1, false);
+	stream(&p, 0, 200, 50 * SEG);
+	time_until(&p, 0, 1, MEDGE_PATH_UP, 5 * MSEC);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
+/* ---- lies ---- */
+
+static void forged__is_not_believed(void)
+{
+	struct pair_params params;
+	struct medge_probe r;
+	struct counts n;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 2);
+	start(&p, &n, &params);
+	CHECK(pair_run(&p, SEC));
+	for (i = 0; i < 1000; i++) {
+		struct medge_probe q = {
+			.type = MEDGE_FRAME_PROBE,
+			.rail = i % 2,
+			.nonce = rng_next(&p.rng),
+			.generation = rng_next(&p.rng) | 1,
+		};
+
+		memcpy(q.node, p.host[1].me.node, MEDGE_MAC_LEN);
+		memcpy(q.to, p.host[0].me.node, MEDGE_MAC_LEN);
+		/* a list without rails */
+		r = q;
+		r.type = MEDGE_FRAME_REPLY;
+		r.flags = MEDGE_PROBE_LAST;
+		CHECK(!medge_peer_replied(p.host[0].remote, pair_now(&p), &r));
+		/* It makes us ask, that is all; and not for ever. */
+		medge_peer_probed(p.host[0].remote, pair_now(&p), 0, &q);
+	}
+	CHECK(pair_run(&p, pair_now(&p) + 100 * SEC));
+	for (i = 0; i < 2; i++)
+		CHECK_PATH(&p, 0, i, UP, ANSWERED);
+	CHECK(n.all < 100, "%llu frames", n.all);
+	pair_free(&p);
+}
+
+/* ---- the gap ---- */
+
+enum { CUTS = 200, PERIOD_US = 20 };
+
+struct gap {
+	struct pair *pair;
+	u64 last, longest;
+};
+
+static struct gap gap;
+
+static void note_gap(struct host *h, u32 op_no, enum medge_status status)
+{
+	u64 now = pair_now(h->pair);
+
+	if (h->side)
+		return;
+	gap.longest = max(gap.longest, now - gap.last);
+	gap.last = now;
+}
+
+static void post_next(void *arg, bool run)
+{
+	struct gap *g = arg;
+	struct medge_request req = req_write(REGION_RELAXED, 0, 3000,
+					     MEDGE_OP_STRICT);
+
+	if (!run || g->pair->host[0].nops > 2000)
+		return;
+	pair_post(g->pair, 0, &req);
+	events_add(&g->pair->events, pair_now(g->pair) + PERIOD_US * USEC,
+		   post_next, g);
+}
+
+/* One cut at an instant that the seed chooses; the longest wait around it. */
+static u64 cut_once(u64 seed, bool carrier, u32 sides)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 side;
+
+	pair_params_default(&params, 2);
+	params.seed = seed;
+	params.slop_ns = 50 * USEC;
+	start(&p, &n, &params);
+	p.on_completed = note_gap;
+	gap = (struct gap){ .pair = &p };
+	post_next(&gap, true);
+	pair_run(&p, 5 * MSEC + rng_below(&p.rng, 2 * MSEC));
+	gap.longest = 0;
+	for (side = 0; side < 2; side++) {
+		if (sides & 1 << side)
+			pair_dark(&p, side, 1, true);
+		if (carrier)
+			pair_rail(&p, side, 1, 0);
+	}
+	pair_run(&p, pair_now(&p) + 25 * MSEC);
+	CHECK(p.host[0].completed < 2000);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+	return gap.longest;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void check_gaps(const char *what, bool carrier, u32 sides, u64 limit)
+{
+	u64 gaps[CUTS];
+	u32 i;
+
+	for (i = 0; i < CUTS; i++)
+		gaps[i] = cut_once(i + 1, carrier, sides);
+	qsort(gaps, CUTS, sizeof(gaps[0]), by_size);
+	printf("gap, %u cuts, %s: p50 %llu us, p99 %llu us, max %llu us\n", CUTS,
+	       what, gaps[CUTS / 2] / USEC, gaps[CUTS * 99 / 100] / USEC,
+	       gaps[CUTS - 1] / USEC);
+	CHECK(gaps[CUTS - 1] < limit, "%s: %llu ns", what, gaps[CUTS - 1]);
+}
+
+static void gap__carrier(void)
+{
+	check_gaps("carrier", true, 3, MSEC);
+}
+
+static void gap__drop_both_ways(void)
+{
+	check_gaps("drop both ways", false, 3, 10 * MSEC);
+}
+
+static void gap__drop_one_way(void)
+{
+	check_gaps("drop one way, out", false, 1, 10 * MSEC);
+	check_gaps("drop one way, back", false, 2, 10 * MSEC);
+}
+
+int main(int argc, char **argv)
+{
+	direct_begin(argc, argv);
+	RUN(new__up_after_a_round_trip);
+	RUN(new__data_does_not_wait);
+	RUN(new__rails_crossed_are_found);
+	RUN(list__comes_in_parts);
+	RUN(nowhere__is_found_out);
+	RUN(carrier_lost__both_sides_know);
+	RUN(carrier_back__asked_then_used_more_and_more);
+	RUN(all_carriers_lost__back_to_work_with_the_first);
+	RUN(rail_replaced__its_path_is_new);
+	RUN(black_hole__two_ways);
+	RUN(black_hole__one_way);
+	RUN(black_hole__of_acks);
+	RUN(peer_stands_still__no_path_is_down);
+	RUN(lossy__used_less_then_not_at_all);
+	RUN(lossy__all_are_used);
+	RUN(flapping__is_trusted_ever_later);
+	RUN(drained__by_either_side);
+	RUN(drained__the_last_one_still_carries);
+	RUN(idle__costs_nothing);
+	RUN(idle__a_dead_path_is_not_asked_for_long);
+	RUN(forged__is_not_believed);
+	RUN(gap__carrier);
+	RUN(gap__drop_both_ways);
+	RUN(gap__drop_one_way);
+	return direct_end("test_peer");
+}
