@@ -10,7 +10,7 @@
 
 static u32 op_payload(const struct medge_request *req)
 {
-	return req->opcode == MEDGE_OP_READ ? 0 : req->len;
+	return medge_opcode_bare(req->opcode) ? 0 : req->len;
 }
 
 /* Bytes that come back. */
@@ -314,6 +314,8 @@ void check_performed(struct host *h, const struct medge_op *op, u32 recv_index)
 	CHECK_EQ(op->flags, o->req.flags);
 	CHECK_EQ(op->op_len, o->req.len);
 	CHECK_EQ(op->imm, o->req.imm);
+	CHECK(op->opcode != MEDGE_OP_SEND_INV || o->invalidated,
+	      "op %u performed, but its key is still valid", op->op_no);
 	if (op_is_atomic(o->req.opcode))
 		CHECK(o->executed);
 	else

@@ -149,7 +149,13 @@ static void forge_op(struct neighbour *n, struct script *s, u32 side,
 		op->addr = h->recv_base + h->consumed + near(s);
 	if (op_is_atomic(op->opcode))
 		op->op_len = MEDGE_ATOMIC_LEN;
-	if (op->opcode == MEDGE_OP_READ)
+	if (op->opcode == MEDGE_OP_ATOMIC_WRITE)
+		op->op_len = MEDGE_ATOMIC_WRITE_LEN;
+	if (op->opcode == MEDGE_OP_NOP)
+		op->op_len = 0;
+	if (op->opcode == MEDGE_OP_FLUSH)
+		op->imm = cpu_to_be32(byte(s) & MEDGE_FLUSH_BITS);
+	if (medge_opcode_bare(op->opcode))
 		return;
 	op->offset = frames * seg_len;
 	if (op->offset >= op->op_len)
@@ -221,7 +227,7 @@ static void forge_data(struct neighbour *n, struct script *s)
 		op.op_no = first.op_no + i;
 		if (nops > 1) {
 			op.offset = 0;
-			op.len = op.opcode == MEDGE_OP_READ ? 0 : op.op_len;
+			op.len = medge_opcode_bare(op.opcode) ? 0 : op.op_len;
 		}
 		at = round_up(at, 8);
 		medge_wire_encode_op(p->data + at, &op);
@@ -253,6 +259,10 @@ static void honest_post(struct neighbour *n, struct script *s)
 		req.addr = host_addr(REGION_ATOMIC, 8 * (byte(s) % 8));
 		req.rkey = host_rkey(REGION_ATOMIC);
 	}
+	if (req.opcode == MEDGE_OP_ATOMIC_WRITE)
+		req.len = MEDGE_ATOMIC_WRITE_LEN;
+	if (req.opcode == MEDGE_OP_NOP)
+		req.len = 0;
 	pair_post(&n->pair, side, &req);
 }
 

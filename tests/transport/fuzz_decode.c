@@ -14,7 +14,7 @@ const u32 fuzz_count = 400000;
 
 static void check_op(const struct medge_op *op, u32 wire_len)
 {
-	u32 payload = op->opcode == MEDGE_OP_READ ? 0 : op->op_len;
+	u32 payload = medge_opcode_bare(op->opcode) ? 0 : op->op_len;
 
 	CHECK(op->opcode < MEDGE_OPCODES);
 	CHECK(!(op->flags & ~MEDGE_OP_FLAGS));
@@ -22,6 +22,12 @@ static void check_op(const struct medge_op *op, u32 wire_len)
 	CHECK(op->len <= wire_len - op->data_off);
 	CHECK(op->offset <= payload && op->len <= payload - op->offset);
 	CHECK(op->op_len <= MEDGE_MSG_MAX);
+	if (op->opcode == MEDGE_OP_ATOMIC_WRITE)
+		CHECK_EQ(op->len, MEDGE_ATOMIC_WRITE_LEN);
+	if (op->opcode == MEDGE_OP_NOP)
+		CHECK_EQ(op->op_len, 0);
+	if (op->opcode == MEDGE_OP_FLUSH)
+		CHECK(!(be32_to_cpu(op->imm) & ~MEDGE_FLUSH_BITS));
 }
 
 static bool op_is_atomic(u8 opcode)
@@ -243,7 +249,13 @@ static size_t plausible(struct rng *rng, u8 *buf, size_t max)
 		if (op.opcode == MEDGE_OP_CMP_SWAP ||
 		    op.opcode == MEDGE_OP_FETCH_ADD)
 			op.op_len = MEDGE_ATOMIC_LEN;
-		if (op.opcode != MEDGE_OP_READ)
+		if (op.opcode == MEDGE_OP_ATOMIC_WRITE && rng_below(rng, 4))
+			op.op_len = MEDGE_ATOMIC_WRITE_LEN;
+		if (op.opcode == MEDGE_OP_NOP && rng_below(rng, 4))
+			op.op_len = 0;
+		if (op.opcode == MEDGE_OP_FLUSH)
+			op.imm = cpu_to_be32(rng_below(rng, 9));
+		if (!medge_opcode_bare(op.opcode))
 			op.len = op.op_len;
 		if (!several && f.seg_len && rng_below(rng, 2)) {
 			op.offset = f.seg_len * rng_below(rng, 10);

@@ -94,7 +94,7 @@ struct op *host_op(struct host *h, u32 op_no)
 
 static u32 request_payload(const struct medge_request *req)
 {
-	return req->opcode == MEDGE_OP_READ ? 0 : req->len;
+	return medge_opcode_bare(req->opcode) ? 0 : req->len;
 }
 
 struct op *host_post(struct host *h, const struct medge_request *req)

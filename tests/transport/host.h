@@ -72,6 +72,7 @@ struct op {
 	u32 placing;		/* pieces in progress */
 	bool performed;
 	bool executed;		/* an atomic */
+	bool invalidated;	/* SEND_INV */
 	u64 original;
 	bool refused;
 };
@@ -175,7 +176,8 @@ static inline bool op_answers(u8 opcode)
 
 static inline bool op_is_send(u8 opcode)
 {
-	return opcode == MEDGE_OP_SEND || opcode == MEDGE_OP_SEND_IMM;
+	return opcode == MEDGE_OP_SEND || opcode == MEDGE_OP_SEND_IMM ||
+	       opcode == MEDGE_OP_SEND_INV;
 }
 
 static inline bool op_consumes(u8 opcode)

@@ -428,6 +428,24 @@ static u8 atomic(struct medge_conn *c, const struct medge_op *op, u64 operand,
 	return nak;
 }
 
+static u8 invalidate(struct medge_conn *c, const struct medge_op *op)
+{
+	struct host *h = medge_conn_user(c);
+	struct op *o;
+
+	CHECK_EQ(op->opcode, MEDGE_OP_SEND_INV);
+	if (h->pair->hostile)
+		return op->rkey == BAD_RKEY ? MEDGE_NAK_ACCESS : MEDGE_NAK_NONE;
+	o = host_op(h->peer, op->op_no);
+	CHECK_EQ(op->rkey, o->req.rkey);
+	CHECK(!o->invalidated && !o->performed, "op %u invalidates twice",
+	      op->op_no);
+	if (op->rkey == BAD_RKEY)
+		return MEDGE_NAK_ACCESS;
+	o->invalidated = true;
+	return MEDGE_NAK_NONE;
+}
+
 static void completed(struct medge_conn *c, u32 op_no, enum medge_status status)
 {
 	check_completed(medge_conn_user(c), op_no, status);
@@ -451,6 +469,7 @@ const struct medge_conn_ops host_conn_ops = {
 	.target = target,
 	.performed = performed,
 	.atomic = atomic,
+	.invalidate = invalidate,
 	.completed = completed,
 	.refused = refused,
 };

@@ -11,7 +11,8 @@
 static bool is_write(const struct op *o)
 {
 	return o->req.opcode == MEDGE_OP_WRITE ||
-	       o->req.opcode == MEDGE_OP_WRITE_IMM;
+	       o->req.opcode == MEDGE_OP_WRITE_IMM ||
+	       o->req.opcode == MEDGE_OP_ATOMIC_WRITE;
 }
 
 /* Where in region @region op @o writes byte 0; false: it does not write there. */
@@ -34,7 +35,7 @@ bool check_ordered(const struct host *h, u32 i, u32 j)
 	    o->req.rkey != host_rkey(REGION_RELAXED))
 		return true;
 	/* in op order as they are delivered */
-	if (!is_write(o) || o->req.opcode == MEDGE_OP_WRITE_IMM)
+	if (o->req.opcode != MEDGE_OP_WRITE)
 		return !is_write(o);
 	for (m = o->fence_before; m >= (s32)i; m = h->ops[m].fence_before)
 		if (m == (s32)i || check_ordered(h, i, m))

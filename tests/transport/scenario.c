@@ -177,7 +177,8 @@ static u8 pick_opcode(struct rng *r)
 		MEDGE_OP_WRITE, MEDGE_OP_WRITE, MEDGE_OP_WRITE, MEDGE_OP_WRITE,
 		MEDGE_OP_WRITE_IMM, MEDGE_OP_SEND, MEDGE_OP_SEND,
 		MEDGE_OP_SEND_IMM, MEDGE_OP_READ, MEDGE_OP_READ,
-		MEDGE_OP_CMP_SWAP, MEDGE_OP_FETCH_ADD,
+		MEDGE_OP_CMP_SWAP, MEDGE_OP_FETCH_ADD, MEDGE_OP_SEND_INV,
+		MEDGE_OP_ATOMIC_WRITE, MEDGE_OP_FLUSH, MEDGE_OP_NOP,
 	};
 
 	return opcodes[rng_below(r, ARRAY_SIZE(opcodes))];
@@ -248,6 +249,14 @@ static void make_request(struct scenario *s, u32 side, struct medge_request *req
 		return;
 	}
 	req->len = pick_len(s);
+	if (req->opcode == MEDGE_OP_NOP)
+		req->len = 0;
+	if (req->opcode == MEDGE_OP_ATOMIC_WRITE) {
+		req->len = MEDGE_ATOMIC_WRITE_LEN;
+		req->flags |= MEDGE_OP_FENCE_BACKWARD;
+	}
+	if (req->opcode == MEDGE_OP_FLUSH)
+		req->imm = cpu_to_be32(MEDGE_FLUSH_VISIBLE);
 	if (req->opcode == MEDGE_OP_SEND_IMM || req->opcode == MEDGE_OP_WRITE_IMM)
 		req->imm = rng_next(r);
 	if (op_is_send(req->opcode))
@@ -384,11 +393,11 @@ static void spoil(struct scenario *s, u32 side, struct medge_request *req)
 			make_request(s, side, req);
 		break;
 	case KIND_PLACE_NAK:
-		while (req->opcode == MEDGE_OP_READ || !req->len)
+		while (medge_opcode_bare(req->opcode) || !req->len)
 			make_request(s, side, req);
 		break;
 	case KIND_FAIL_OP:
-		while (req->opcode == MEDGE_OP_READ || !req->len)
+		while (medge_opcode_bare(req->opcode) || !req->len)
 			make_request(s, side, req);
 		break;
 	default:

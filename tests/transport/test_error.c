@@ -102,6 +102,21 @@ static void send__longer_than_its_receive(void)
 	check_one_bad(&p, MEDGE_REMOTE_INVALID_REQUEST);
 }
 
+static void send_inv__of_an_unknown_key(void)
+{
+	struct medge_request req = req_send(100, MEDGE_OP_STRICT);
+	struct pair p;
+
+	req.opcode = MEDGE_OP_SEND_INV;
+	req.rkey = BAD_RKEY;
+	start(&p);
+	host_post_recv(&p.host[1], 100, false);
+	good(&p, 0, GOOD_BEFORE, MEDGE_OP_STRICT);
+	host_post(&p.host[0], &req);
+	good(&p, 0, 3, 0);
+	check_one_bad(&p, MEDGE_REMOTE_ACCESS);
+}
+
 static void nak__lost_is_said_again(void)
 {
 	struct medge_request req = req_write(REGION_STRICT, 0, 100,
@@ -271,6 +286,7 @@ int main(int argc, char **argv)
 	RUN(rkey__unknown);
 	RUN(rkey__beyond_the_end);
 	RUN(send__longer_than_its_receive);
+	RUN(send_inv__of_an_unknown_key);
 	RUN(nak__lost_is_said_again);
 	RUN(refused__nothing_more_is_placed);
 	RUN(memory_gone__of_a_small_op);

@@ -312,7 +312,7 @@ static void decode__says_why(void)
 		{ 4, 0, MEDGE_DROP_LENGTH },		/* no ops */
 		{ 20, 0xff, MEDGE_DROP_WINDOW },	/* sack_base */
 		{ 22, 0xff, MEDGE_DROP_WINDOW },	/* fence_dist */
-		{ 32, 8, MEDGE_DROP_OPCODE },
+		{ 32, MEDGE_OPCODES, MEDGE_DROP_OPCODE },
 		{ 32, 255, MEDGE_DROP_OPCODE },
 		{ 33, 0x10, MEDGE_DROP_FLAGS },
 		{ 34, 0xff, MEDGE_DROP_LENGTH },	/* more than there is */
@@ -355,6 +355,41 @@ static void decode__says_why_of_a_datagram(void)
 	p->data[1] |= MEDGE_DATAGRAM_FLAGS + 1;
 	CHECK_EQ(decode_exact(p->data, p->len, p->len), MEDGE_DROP_FLAGS);
 	packet_put(p);
+}
+
+/* What each of the ops without, or with just so much, payload may look like. */
+static void decode__small_ops_have_their_lengths(void)
+{
+	static const struct { u8 opcode; u32 len, op_len, imm; u8 drop; } cases[] = {
+		{ MEDGE_OP_ATOMIC_WRITE, 8, 8, 0, MEDGE_DROP_NONE },
+		{ MEDGE_OP_ATOMIC_WRITE, 4, 8, 0, MEDGE_DROP_LENGTH },
+		{ MEDGE_OP_ATOMIC_WRITE, 16, 16, 0, MEDGE_DROP_LENGTH },
+		{ MEDGE_OP_ATOMIC_WRITE, 0, 0, 0, MEDGE_DROP_LENGTH },
+		{ MEDGE_OP_FLUSH, 0, 1 << 20, MEDGE_FLUSH_BITS, MEDGE_DROP_NONE },
+		{ MEDGE_OP_FLUSH, 0, 0, 8, MEDGE_DROP_FLAGS },
+		{ MEDGE_OP_FLUSH, 8, 8, 1, MEDGE_DROP_OFFSET },
+		{ MEDGE_OP_NOP, 0, 0, 0, MEDGE_DROP_NONE },
+		{ MEDGE_OP_NOP, 0, 1, 0, MEDGE_DROP_LENGTH },
+		{ MEDGE_OP_NOP, 1, 0, 0, MEDGE_DROP_OFFSET },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct packet *p = run_packet(64, 0, 64, 1024);
+		struct medge_op op = {
+			.opcode = cases[i].opcode,
+			.len = cases[i].len,
+			.op_len = cases[i].op_len,
+			.imm = cpu_to_be32(cases[i].imm),
+		};
+
+		medge_wire_encode_op(p->data + sizeof(struct medge_frame_hdr),
+				     &op);
+		CHECK(decode_exact(p->data, p->len, p->len) == cases[i].drop,
+		      "case %u: %s", i,
+		      medge_drop_name(decode_exact(p->data, p->len, p->len)));
+		packet_put(p);
+	}
 }
 
 static void cut__frames_are_those_sent_one_by_one(void)
@@ -431,6 +466,7 @@ int main(int argc, char **argv)
 	RUN(decode__padding_is_ignored);
 	RUN(decode__superframe_counts_its_frames);
 	RUN(decode__says_why);
+	RUN(decode__small_ops_have_their_lengths);
 	RUN(cut__frames_are_those_sent_one_by_one);
 	RUN(linear__covers_what_decode_reads);
 	RUN(names__exist_for_every_value);

@@ -49,6 +49,7 @@ enum medge_status {
 	MEDGE_REMOTE_OPERATION,
 	MEDGE_RETRY_EXCEEDED,
 	MEDGE_RNR_RETRY_EXCEEDED,
+	MEDGE_LOCAL_BIND,		/* a window cannot be bound so */
 	MEDGE_STATUSES,
 };
 
@@ -66,8 +67,9 @@ enum medge_submit_flags {
  * @flags: enum medge_op_flags
  * @submit: enum medge_submit_flags
  * @len: bytes; of an atomic MEDGE_ATOMIC_LEN go out and 8 come back
- * @addr, @rkey: remote target; not for SEND
- * @imm: immediate data, for *_IMM
+ * @addr, @rkey: remote target; of SEND_INV @rkey is what to invalidate. A
+ *               SEND's @addr is 0, but for its high half, which is passed on
+ * @imm: immediate data, for *_IMM; enum medge_flush, for FLUSH
  */
 struct medge_request {
 	u8 opcode;
@@ -116,6 +118,11 @@ struct medge_conn_ops {
 	 */
 	u8 (*atomic)(struct medge_conn *c, const struct medge_op *op,
 		     u64 operand, u64 swap, u64 *original);
+	/*
+	 * SEND_INV @op is about to be performed: invalidate the key it names.
+	 * Return: enum medge_nak.
+	 */
+	u8 (*invalidate)(struct medge_conn *c, const struct medge_op *op);
 	/*
 	 * Own request @op_no is done, with @status; called in op order. After
 	 * the first status that is not MEDGE_OK the connection is dead.

@@ -85,7 +85,8 @@ enum medge_gate medge_fence_gate(struct medge_conn *c,
 	if (turn)
 		medge_fence_leave_rnr(c);
 	/* What will be refused, or carries nothing to place, blocks nothing. */
-	if (rop->nak || medge_opcode_answers(rop->op.opcode))
+	if (rop->nak || medge_opcode_answers(rop->op.opcode) ||
+	    medge_opcode_bare(rop->op.opcode))
 		return MEDGE_GATE_OPEN;
 	if (is_strict(rop) || rop->op.flags & MEDGE_OP_FENCE_BACKWARD) {
 		if (!turn)

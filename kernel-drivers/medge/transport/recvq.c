@@ -215,6 +215,8 @@ static bool perform(struct medge_conn *c, struct medge_recv_op *rop)
 			nak = c->ops->atomic(c, op, rop->operand, rop->swap,
 					     &original);
 	}
+	if (!nak && op->opcode == MEDGE_OP_SEND_INV)
+		nak = c->ops->invalidate(c, op);
 	if (nak) {
 		refuse(c, op, nak);
 		return false;
@@ -344,7 +346,7 @@ static void fill_piece(struct medge_rx *rx, const void *buf,
 	piece->recv_index = piece->op.addr;
 }
 
-/* Nothing to place: a READ or atomic notes its operands, the refused is skipped. */
+/* Nothing to place: an atomic notes its operands, the refused is skipped. */
 static void skip_piece(struct medge_conn *c, struct medge_rx *rx,
 		       const void *buf)
 {
@@ -382,7 +384,8 @@ static enum medge_rx_step step_op(struct medge_conn *c, u64 now,
 		medge_fence_hold(c, now, rx, gate);
 		return MEDGE_RX_HELD;
 	}
-	if (medge_rop(c, rx->op_no)->nak || medge_opcode_answers(rx->opcode)) {
+	if (medge_rop(c, rx->op_no)->nak || medge_opcode_answers(rx->opcode) ||
+	    medge_opcode_bare(rx->opcode)) {
 		skip_piece(c, rx, buf);
 		return MEDGE_RX_DONE;
 	}

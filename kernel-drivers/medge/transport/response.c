@@ -18,6 +18,7 @@ void medge_response_queue(struct medge_conn *c, const struct medge_op *op,
 	r->len = r->is_atomic ? sizeof(u64) : op->op_len;
 	r->addr = op->addr;
 	r->rkey = op->rkey;
+	r->imm = op->imm;
 	r->atomic = atomic;
 }
 

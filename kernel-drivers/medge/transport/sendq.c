@@ -71,8 +71,9 @@ static void fill_request(struct medge_conn *c, u32 op_no, struct medge_op *op)
 	op->op_len = sop->req.len;
 	op->len = medge_request_payload(&sop->req) <= c->cfg.seg_len ?
 		  medge_request_payload(&sop->req) : 0;
-	op->addr = medge_opcode_is_send(op->opcode) ? sop->recv_index :
-						      sop->req.addr;
+	op->addr = sop->req.addr;
+	if (medge_opcode_is_send(op->opcode))
+		op->addr |= sop->recv_index;
 	op->rkey = sop->req.rkey;
 	op->imm = sop->req.imm;
 }
@@ -88,6 +89,7 @@ static void fill_response(struct medge_conn *c, u32 slot, struct medge_tx *tx)
 	op->op_len = r->len;
 	op->addr = r->addr;
 	op->rkey = r->rkey;
+	op->imm = r->imm;
 	tx->response = true;
 	tx->is_atomic = r->is_atomic;
 	tx->atomic = r->atomic;
@@ -443,6 +445,7 @@ u32 medge_tx_header(struct medge_conn *c, const struct medge_tx *tx, void *buf)
 	if (tx->response) {
 		op.addr = 0;
 		op.rkey = 0;
+		op.imm = 0;
 	}
 	medge_wire_encode_op(buf + sizeof(struct medge_frame_hdr), &op);
 	medge_ack_sent(c, false);

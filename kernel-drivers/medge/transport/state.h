@@ -123,6 +123,7 @@ struct medge_response {
 	u32 len;
 	u64 addr;
 	u32 rkey;
+	__be32 imm;
 	u32 next_index;
 	u32 acked;
 	bool is_atomic;
@@ -307,21 +308,21 @@ static inline bool medge_opcode_answers(u8 opcode)
 	       opcode == MEDGE_OP_FETCH_ADD;
 }
 
-static inline bool medge_opcode_consumes(u8 opcode)
-{
-	return opcode == MEDGE_OP_SEND || opcode == MEDGE_OP_SEND_IMM ||
-	       opcode == MEDGE_OP_WRITE_IMM;
-}
-
 static inline bool medge_opcode_is_send(u8 opcode)
 {
-	return opcode == MEDGE_OP_SEND || opcode == MEDGE_OP_SEND_IMM;
+	return opcode == MEDGE_OP_SEND || opcode == MEDGE_OP_SEND_IMM ||
+	       opcode == MEDGE_OP_SEND_INV;
+}
+
+static inline bool medge_opcode_consumes(u8 opcode)
+{
+	return medge_opcode_is_send(opcode) || opcode == MEDGE_OP_WRITE_IMM;
 }
 
 /* Bytes of payload that go out with a request. */
 static inline u32 medge_request_payload(const struct medge_request *req)
 {
-	return req->opcode == MEDGE_OP_READ ? 0 : req->len;
+	return medge_opcode_bare(req->opcode) ? 0 : req->len;
 }
 
 /* Frames that @len bytes make; an op of no bytes takes one. */

@@ -27,6 +27,10 @@ static const char *const opcode_names[MEDGE_OPCODES] = {
 	[MEDGE_OP_READ] = "read",
 	[MEDGE_OP_CMP_SWAP] = "cmp_swap",
 	[MEDGE_OP_FETCH_ADD] = "fetch_add",
+	[MEDGE_OP_SEND_INV] = "send_inv",
+	[MEDGE_OP_ATOMIC_WRITE] = "atomic_write",
+	[MEDGE_OP_FLUSH] = "flush",
+	[MEDGE_OP_NOP] = "nop",
 	[MEDGE_OP_RESPONSE] = "response",
 };
 
@@ -43,7 +47,7 @@ const char *medge_opcode_name(u8 opcode)
 /* Bytes of payload that an op of this opcode carries, all frames together. */
 static u32 op_payload(const struct medge_op *op)
 {
-	return op->opcode == MEDGE_OP_READ ? 0 : op->op_len;
+	return medge_opcode_bare(op->opcode) ? 0 : op->op_len;
 }
 
 static bool op_is_atomic(u8 opcode)
@@ -106,6 +110,14 @@ static enum medge_drop check_op(const struct medge_op *op, u32 wire_len)
 	if (op_is_atomic(op->opcode) &&
 	    (op->op_len != MEDGE_ATOMIC_LEN || op->len != MEDGE_ATOMIC_LEN))
 		return MEDGE_DROP_LENGTH;
+	if (op->opcode == MEDGE_OP_ATOMIC_WRITE &&
+	    (op->op_len != MEDGE_ATOMIC_WRITE_LEN || op->len != op->op_len))
+		return MEDGE_DROP_LENGTH;
+	if (op->opcode == MEDGE_OP_NOP && op->op_len)
+		return MEDGE_DROP_LENGTH;
+	if (op->opcode == MEDGE_OP_FLUSH &&
+	    be32_to_cpu(op->imm) & ~MEDGE_FLUSH_BITS)
+		return MEDGE_DROP_FLAGS;
 	if (op->offset > payload || op->len > payload - op->offset)
 		return MEDGE_DROP_OFFSET;
 	return MEDGE_DROP_NONE;
@@ -129,7 +141,8 @@ static enum medge_drop check_run(struct medge_frame *f)
 	if (DIV_ROUND_UP(op->len, f->seg_len) > MEDGE_WINDOW)
 		return MEDGE_DROP_LENGTH;
 	f->nframes = DIV_ROUND_UP(op->len, f->seg_len);
-	if (op_is_atomic(op->opcode) && f->nframes > 1)
+	if ((op_is_atomic(op->opcode) ||
+	     op->opcode == MEDGE_OP_ATOMIC_WRITE) && f->nframes > 1)
 		return MEDGE_DROP_LENGTH;
 	return MEDGE_DROP_NONE;
 }

@@ -91,6 +91,14 @@ enum medge_opcode {
 	MEDGE_OP_READ,
 	MEDGE_OP_CMP_SWAP,
 	MEDGE_OP_FETCH_ADD,
+	/* A SEND whose delivery invalidates a key of the receiver's. */
+	MEDGE_OP_SEND_INV,
+	/* A WRITE of eight bytes that are seen all at once. */
+	MEDGE_OP_ATOMIC_WRITE,
+	/* Performed when what came before it can be seen by all, or is durable. */
+	MEDGE_OP_FLUSH,
+	/* Only takes its turn: what a request does at its own side is not sent. */
+	MEDGE_OP_NOP,
 	/* The reverse stream's answer to READ and the atomics. */
 	MEDGE_OP_RESPONSE,
 	MEDGE_OPCODES,
@@ -115,11 +123,12 @@ enum medge_op_flags {
  * @offset: of this frame's payload in the op
  * @addr: WRITE, READ, atomics: remote address of the op's first byte.
  *        SEND: receive index, which counts the ops of this direction that
- *        consume a receive WQE (WRITE_IMM's is implied: they do so in op order)
- * @rkey: WRITE, READ, atomics: remote key
- * @imm: *_IMM: immediate data
+ *        consume a receive WQE (WRITE_IMM's is implied: they do so in op order);
+ *        its high half is the receiver's business (XRC: the SRQ)
+ * @rkey: WRITE, READ, atomics, FLUSH: remote key. SEND_INV: key to invalidate
+ * @imm: *_IMM: immediate data. FLUSH: enum medge_flush, big endian
  *
- * Atomics carry 16 bytes of payload: compare (or add) operand, swap operand.
+ * FLUSH has an op_len as READ has, and no payload either. Atomics carry 16 bytes of payload: compare (or add) operand, swap operand.
  */
 struct medge_op_hdr {
 	u8 opcode;
@@ -134,10 +143,26 @@ struct medge_op_hdr {
 };
 static_assert(sizeof(struct medge_op_hdr) == 32);
 
+/* What a FLUSH asks for (IBTA's FETH). */
+enum medge_flush {
+	MEDGE_FLUSH_VISIBLE = BIT(0),
+	MEDGE_FLUSH_DURABLE = BIT(1),
+	MEDGE_FLUSH_WHOLE_MR = BIT(2),	/* addr and op_len are of no meaning */
+	MEDGE_FLUSH_BITS = BIT(3) - 1,
+};
+
+/* Does an op of this opcode carry no payload, whatever its op_len? */
+static inline bool medge_opcode_bare(u8 opcode)
+{
+	return opcode == MEDGE_OP_READ || opcode == MEDGE_OP_FLUSH ||
+	       opcode == MEDGE_OP_NOP;
+}
+
 enum {
 	MEDGE_HDR_LEN = sizeof(struct medge_frame_hdr) + sizeof(struct medge_op_hdr),
 	MEDGE_ACK_WORDS = MEDGE_WINDOW / 64,
 	MEDGE_ATOMIC_LEN = 16,
+	MEDGE_ATOMIC_WRITE_LEN = 8,
 };
 static_assert(MEDGE_HDR_LEN <= 64);
 
