@@ -4,8 +4,10 @@
 #include <linux/highmem.h>
 
 #include "device.h"
+#include "mw.h"
 #include "qp.h"
 #include "snap.h"
+#include "srq.h"
 
 static const u8 wc_status[MEDGE_STATUSES] = {
 	[MEDGE_OK] = IB_WC_SUCCESS,
@@ -17,6 +19,7 @@ static const u8 wc_status[MEDGE_STATUSES] = {
 	[MEDGE_REMOTE_OPERATION] = IB_WC_REM_OP_ERR,
 	[MEDGE_RETRY_EXCEEDED] = IB_WC_RETRY_EXC_ERR,
 	[MEDGE_RNR_RETRY_EXCEEDED] = IB_WC_RNR_RETRY_EXC_ERR,
+	[MEDGE_LOCAL_BIND] = IB_WC_MW_BIND_ERR,
 };
 
 static const u8 wc_opcode[MEDGE_WQE_OPCODES] = {
@@ -27,6 +30,11 @@ static const u8 wc_opcode[MEDGE_WQE_OPCODES] = {
 	[MEDGE_WQE_READ] = IB_WC_RDMA_READ,
 	[MEDGE_WQE_CMP_SWAP] = IB_WC_COMP_SWAP,
 	[MEDGE_WQE_FETCH_ADD] = IB_WC_FETCH_ADD,
+	[MEDGE_WQE_SEND_INV] = IB_WC_SEND,
+	[MEDGE_WQE_ATOMIC_WRITE] = IB_WC_ATOMIC_WRITE,
+	[MEDGE_WQE_FLUSH] = IB_WC_FLUSH,
+	[MEDGE_WQE_LOCAL_INV] = IB_WC_LOCAL_INV,
+	[MEDGE_WQE_BIND_MW] = IB_WC_BIND_MW,
 };
 
 /* Right that a request needs, on the QP and on the memory it names. */
@@ -36,11 +44,14 @@ static const int op_access[MEDGE_OPCODES] = {
 	[MEDGE_OP_READ] = IB_ACCESS_REMOTE_READ,
 	[MEDGE_OP_CMP_SWAP] = IB_ACCESS_REMOTE_ATOMIC,
 	[MEDGE_OP_FETCH_ADD] = IB_ACCESS_REMOTE_ATOMIC,
+	[MEDGE_OP_ATOMIC_WRITE] = IB_ACCESS_REMOTE_WRITE,
 };
 
 static bool op_is_send(const struct medge_op *op)
 {
-	return op->opcode == MEDGE_OP_SEND || op->opcode == MEDGE_OP_SEND_IMM;
+	return op->opcode == MEDGE_OP_SEND ||
+	       op->opcode == MEDGE_OP_SEND_IMM ||
+	       op->opcode == MEDGE_OP_SEND_INV;
 }
 
 static bool op_consumes(const struct medge_op *op)
@@ -60,6 +71,11 @@ static bool op_is_atomic(const struct medge_op *op)
 	       op->opcode == MEDGE_OP_FETCH_ADD;
 }
 
+static bool op_needs_alignment(const struct medge_op *op)
+{
+	return op_is_atomic(op) || op->opcode == MEDGE_OP_ATOMIC_WRITE;
+}
+
 /* ---- receive WQEs ---- */
 
 /* Whether the memory may be used is remembered, for the message that needs it. */
@@ -76,7 +92,7 @@ static void recv_check_sges(struct medge_qp *qp, struct medge_recv_snap *snap)
 		if (!sge->length)
 			continue;
 		len += sge->length;
-		mr = medge_mr_get(qp->ibqp.pd, sge->lkey, sge->addr,
+		mr = medge_mr_get(qp, snap->pd, sge->lkey, sge->addr,
 				  sge->length, IB_ACCESS_LOCAL_WRITE);
 		if (!mr) {
 			snap->status = MEDGE_LOCAL_PROTECTION;
@@ -89,23 +105,24 @@ static void recv_check_sges(struct medge_qp *qp, struct medge_recv_snap *snap)
 	snap->len = min_t(u64, len, U32_MAX);
 }
 
-static void recv_snapshot(struct medge_qp *qp, struct medge_recv_snap *snap,
-			  u32 index)
+void medge_recv_snapshot(struct medge_qp *qp, struct medge_recv_snap *snap,
+			 const void *entry, u32 shift, u32 index,
+			 const struct ib_pd *pd)
 {
-	const void *entry = medge_ring_entry(&qp->rq, index);
 	struct medge_recv_wqe wqe;
 
 	memcpy(&wqe, entry, sizeof(wqe));
 	/* From here on, nothing that has been read is read again. */
 	barrier();
 	snap->wr_id = wqe.wr_id;
+	snap->pd = pd;
 	snap->num_sge = wqe.num_sge;
 	snap->index = index;
 	snap->status = MEDGE_OK;
 	snap->valid = true;
 	if (snap->num_sge > qp->max_recv_sge ||
 	    snap->num_sge * sizeof(*snap->sge) >
-	    BIT(qp->rq.shift) - sizeof(wqe)) {
+	    BIT(shift) - sizeof(wqe)) {
 		snap->num_sge = 0;
 		snap->status = MEDGE_LOCAL_OPERATION;
 	}
@@ -138,20 +155,41 @@ static bool recv_await(struct medge_ring *rq, u32 ahead)
 	return true;
 }
 
-struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index)
+/* An SRQ that is not there is as one that is empty: it may be made yet. */
+static bool xrc_take(struct medge_qp *qp, struct medge_recv_snap *snap,
+		     u32 index, u32 srqn)
+{
+	struct medge_srq *srq = medge_srq_get(qp, srqn);
+	bool taken;
+
+	if (!srq)
+		return false;
+	taken = medge_srq_take(srq, qp, snap, index);
+	snap->srqn = srqn;
+	medge_srq_put(srq);
+	return taken;
+}
+
+struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index,
+					u32 srqn)
 {
 	struct medge_ring *rq = &qp->rq;
 	u32 ahead = index - rq->done;
 	struct medge_recv_snap *snap;
 
-	if (!rq->hdr || ahead > rq->mask)
+	if (!qp->rq_snaps || ahead > rq->mask)
 		return NULL;
 	snap = medge_snap_recv(qp, index);
 	if (snap->valid && snap->index == index)
 		return snap;
+	if (qp->srq)
+		return medge_srq_take(qp->srq, qp, snap, index) ? snap : NULL;
+	if (medge_qp_is_xrc_tgt(qp))
+		return xrc_take(qp, snap, index, srqn) ? snap : NULL;
 	if (!recv_await(rq, ahead))
 		return NULL;
-	recv_snapshot(qp, snap, index);
+	medge_recv_snapshot(qp, snap, medge_ring_entry(rq, index), rq->shift,
+			    index, qp->ibqp.pd);
 	return snap;
 }
 
@@ -159,8 +197,27 @@ struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index)
 static void ring_done(struct medge_ring *ring, u32 index)
 {
 	ring->done = index;
+	if (!ring->hdr)
+		return;
 	/* The user writes an entry again only after we have read it. */
 	smp_store_release(&ring->hdr->cons, index);
+}
+
+/* XRC: it goes where the SRQ says, if that is there still. */
+static void recv_cqe(struct medge_qp *qp, const struct medge_recv_snap *snap,
+		     const struct medge_cqe *cqe, bool solicited)
+{
+	struct medge_srq *srq;
+
+	if (!medge_qp_is_xrc_tgt(qp)) {
+		medge_cq_add(medge_qp_recv_cq(qp), cqe, solicited);
+		return;
+	}
+	srq = medge_srq_get(qp, snap->srqn);
+	if (!srq)
+		return;
+	medge_cq_add(to_medge_cq(srq->ibsrq.ext.cq), cqe, solicited);
+	medge_srq_put(srq);
 }
 
 void medge_recv_done(struct medge_qp *qp, struct medge_recv_snap *snap,
@@ -168,7 +225,7 @@ void medge_recv_done(struct medge_qp *qp, struct medge_recv_snap *snap,
 {
 	snap->valid = false;
 	ring_done(&qp->rq, snap->index + 1);
-	medge_cq_add(medge_qp_recv_cq(qp), cqe, solicited);
+	recv_cqe(qp, snap, cqe, solicited);
 }
 
 static void recv_complete(struct medge_qp *qp, struct medge_recv_snap *snap,
@@ -189,6 +246,9 @@ static void recv_complete(struct medge_qp *qp, struct medge_recv_snap *snap,
 	if (op_has_imm(op)) {
 		cqe.imm = op->imm;
 		cqe.wc_flags = IB_WC_WITH_IMM;
+	} else if (op->opcode == MEDGE_OP_SEND_INV) {
+		cqe.imm = (__force __be32)op->rkey;
+		cqe.wc_flags = IB_WC_WITH_INVALIDATE;
 	}
 	medge_recv_done(qp, snap, &cqe,
 			status || op->flags & MEDGE_OP_SOLICITED);
@@ -201,7 +261,7 @@ static void target_send(struct medge_qp *qp, const struct medge_op *op,
 {
 	struct medge_recv_snap *snap;
 
-	snap = medge_recv_take(qp, qp->recv_base + (u32)op->addr);
+	snap = medge_recv_take(qp, qp->recv_base + (u32)op->addr, op->addr >> 32);
 	if (!snap) {
 		t->nak = MEDGE_NAK_RNR;
 		return;
@@ -226,20 +286,56 @@ static void target_memory(struct medge_qp *qp, const struct medge_op *op,
 	struct medge_mr *mr;
 
 	if (!(qp->attr.qp_access_flags & access) ||
-	    (op_is_atomic(op) && !IS_ALIGNED(op->addr, sizeof(u64)))) {
+	    (op_needs_alignment(op) && !IS_ALIGNED(op->addr, sizeof(u64)))) {
 		t->nak = MEDGE_NAK_INVALID_REQUEST;
 		return;
 	}
 	/* No bytes, no key: IBTA 9.7.4.1.3 asks for no check then. */
 	if (!len)
 		return;
-	mr = medge_mr_get(qp->ibqp.pd, op->rkey, op->addr, len, access);
+	mr = medge_mr_get(qp, medge_op_pd(qp, op), op->rkey, op->addr, len, access);
 	if (!mr) {
 		t->nak = MEDGE_NAK_ACCESS;
 		return;
 	}
 	t->relaxed = mr->access & IB_ACCESS_RELAXED_ORDERING;
 	medge_mr_put(mr);
+}
+
+/*
+ * What is placed is seen by all who look, so a FLUSH has but to take its turn.
+ * Durable it is not made: no region is registered for that.
+ */
+static void target_flush(struct medge_qp *qp, const struct medge_op *op,
+			 struct medge_target *t)
+{
+	u32 what = be32_to_cpu(op->imm);
+	u32 len = what & MEDGE_FLUSH_WHOLE_MR ? 0 : op->op_len;
+	struct medge_mr *mr;
+	int access = 0;
+
+	if (what & MEDGE_FLUSH_VISIBLE)
+		access |= IB_ACCESS_FLUSH_GLOBAL;
+	if (what & MEDGE_FLUSH_DURABLE)
+		access |= IB_ACCESS_FLUSH_PERSISTENT;
+	if (!access) {
+		t->nak = MEDGE_NAK_INVALID_REQUEST;
+		return;
+	}
+	mr = medge_mr_get(qp, medge_op_pd(qp, op), op->rkey, op->addr, len, access);
+	if (mr)
+		medge_mr_put(mr);
+	else
+		t->nak = MEDGE_NAK_ACCESS;
+}
+
+/* XRC goes one way, and its frames have no room for an SRQ with these two. */
+static bool may_ask(const struct medge_qp *qp, const struct medge_op *op)
+{
+	if (medge_qp_is_xrc_ini(qp))
+		return false;
+	return !medge_qp_is_xrc_tgt(qp) || (op->opcode != MEDGE_OP_WRITE_IMM &&
+					    op->opcode != MEDGE_OP_FLUSH);
 }
 
 static void op_target(struct medge_conn *c, const struct medge_op *op,
@@ -249,11 +345,15 @@ static void op_target(struct medge_conn *c, const struct medge_op *op,
 
 	t->nak = MEDGE_NAK_NONE;
 	t->relaxed = false;
-	if (op_is_send(op))
+	if (!may_ask(qp, op))
+		t->nak = MEDGE_NAK_INVALID_REQUEST;
+	else if (op_is_send(op))
 		target_send(qp, op, t);
 	else if (op->opcode < MEDGE_OPCODES && op_access[op->opcode])
 		target_memory(qp, op, t);
-	else
+	else if (op->opcode == MEDGE_OP_FLUSH)
+		target_flush(qp, op, t);
+	else if (op->opcode != MEDGE_OP_NOP)
 		t->nak = MEDGE_NAK_INVALID_REQUEST;
 }
 
@@ -265,7 +365,7 @@ static void op_performed(struct medge_conn *c, const struct medge_op *op,
 
 	if (qp->state == IB_QPS_ERR || !op_consumes(op))
 		return;
-	snap = medge_recv_take(qp, qp->recv_base + recv_index);
+	snap = medge_recv_take(qp, qp->recv_base + recv_index, op->addr >> 32);
 	if (!snap) {
 		/* The connection asked for it before: the user took it back. */
 		medge_qp_fail(qp, IB_EVENT_QP_FATAL);
@@ -285,7 +385,7 @@ static u8 op_atomic(struct medge_conn *c, const struct medge_op *op,
 	void *map;
 	u32 off;
 
-	mr = medge_mr_get(qp->ibqp.pd, op->rkey, op->addr, sizeof(u64),
+	mr = medge_mr_get(qp, medge_op_pd(qp, op), op->rkey, op->addr, sizeof(u64),
 			  IB_ACCESS_REMOTE_ATOMIC);
 	if (!mr)
 		return MEDGE_NAK_ACCESS;
@@ -306,6 +406,12 @@ static u8 op_atomic(struct medge_conn *c, const struct medge_op *op,
 	kunmap_local(map);
 	medge_mr_put(mr);
 	return nak;
+}
+
+static u8 op_invalidate(struct medge_conn *c, const struct medge_op *op)
+{
+	return medge_mw_invalidate(medge_conn_user(c), op->rkey) ?
+	       MEDGE_NAK_NONE : MEDGE_NAK_ACCESS;
 }
 
 static int nak_event(enum medge_nak nak)
@@ -329,7 +435,7 @@ static void op_refused(struct medge_conn *c, const struct medge_op *op,
 	if (qp->state == IB_QPS_ERR)
 		return;
 	/* All before it are performed, so its receive is the oldest. */
-	if (op_consumes(op) && qp->rq.hdr)
+	if (op_consumes(op) && qp->rq_snaps)
 		snap = medge_snap_recv(qp, qp->rq.done);
 	if (snap && snap->valid && snap->index == qp->rq.done) {
 		if (snap->status)
@@ -384,6 +490,7 @@ const struct medge_conn_ops medge_conn_upcalls = {
 	.target = op_target,
 	.performed = op_performed,
 	.atomic = op_atomic,
+	.invalidate = op_invalidate,
 	.completed = op_completed,
 	.refused = op_refused,
 };
@@ -464,12 +571,39 @@ static void flush_rq_posted(struct medge_qp *qp)
 	}
 }
 
+/* What the QP has taken is lost to the others; what it has not is theirs. */
+static void flush_srq_taken(struct medge_qp *qp)
+{
+	u32 i;
+
+	for (i = 0; i <= qp->rq.mask; i++) {
+		struct medge_recv_snap *snap;
+		struct medge_cqe cqe = {
+			.status = IB_WC_WR_FLUSH_ERR,
+			.opcode = IB_WC_RECV,
+			.qp_num = qp->qpn,
+			.timestamp = qp->now,
+		};
+
+		snap = medge_snap_recv(qp, qp->rq.done + i);
+		if (!snap->valid)
+			continue;
+		snap->valid = false;
+		cqe.wr_id = snap->wr_id;
+		recv_cqe(qp, snap, &cqe, true);
+	}
+}
+
 void medge_flush_rq(struct medge_qp *qp)
 {
-	if (!qp->rq.hdr)
+	if (!qp->rq_snaps)
 		return;
 	if (qp->placing) {
 		qp->flush_late = true;
+		return;
+	}
+	if (qp->srq || medge_qp_is_xrc_tgt(qp)) {
+		flush_srq_taken(qp);
 		return;
 	}
 	flush_rq_posted(qp);
@@ -486,21 +620,30 @@ void medge_qp_fail(struct medge_qp *qp, int event)
 	qp->state = IB_QPS_ERR;
 	medge_flush_sq(qp);
 	medge_flush_rq(qp);
-	if (event < 0)
+	if (event < 0 && !qp->srq)
 		return;
 	qp->fatal_event = event;
 	schedule_work(&qp->fatal_work);
 }
 
-void medge_qp_fatal(struct work_struct *work)
+static void raise_event(struct medge_qp *qp, enum ib_event_type type)
 {
-	struct medge_qp *qp = container_of(work, struct medge_qp, fatal_work);
 	struct ib_event event = {
 		.device = qp->ibqp.device,
 		.element.qp = &qp->ibqp,
-		.event = qp->fatal_event,
+		.event = type,
 	};
 
 	if (qp->ibqp.event_handler)
 		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
+}
+
+void medge_qp_fatal(struct work_struct *work)
+{
+	struct medge_qp *qp = container_of(work, struct medge_qp, fatal_work);
+	if (qp->fatal_event >= 0)
+		raise_event(qp, qp->fatal_event);
+	/* It takes no more of its SRQ's receives. */
+	if (qp->srq)
+		raise_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
 }

@@ -2,6 +2,7 @@
 /* Completion queues: rings that the kernel fills and the user empties. */
 #include <linux/log2.h>
 
+#include "compat.h"
 #include "cq.h"
 #include "device.h"
 #include "verbs.h"
@@ -18,6 +19,63 @@ static void raise_cq_error(struct work_struct *work)
 	if (cq->ibcq.event_handler)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
+
+static void call_handler(struct medge_cq *cq)
+{
+	if (cq->handler_apart)
+		tasklet_schedule(&cq->handler);
+	else
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+}
+
+/* ---- moderation ---- */
+
+/* Time is up: those that wait for others wait no more. In softirq. */
+static enum hrtimer_restart moderated(struct hrtimer *timer)
+{
+	struct medge_cq *cq = container_of(timer, struct medge_cq, mod_timer);
+	bool notify;
+
+	spin_lock(&cq->lock);
+	notify = cq->mod_pending && cq->armed;
+	cq->mod_pending = 0;
+	if (notify)
+		cq->armed = 0;
+	spin_unlock(&cq->lock);
+	if (notify)
+		call_handler(cq);
+	return HRTIMER_NORESTART;
+}
+
+/*
+ * Under cq->lock; the CQ is armed for a completion that was added. Return: it
+ * waits for more of them. Errors and solicited ones do not.
+ */
+static bool moderate(struct medge_cq *cq, bool solicited)
+{
+	if (solicited || cq->mod_count <= 1 || !cq->mod_us ||
+	    ++cq->mod_pending >= cq->mod_count) {
+		cq->mod_pending = 0;
+		return false;
+	}
+	if (cq->mod_pending == 1)
+		hrtimer_start(&cq->mod_timer, us_to_ktime(cq->mod_us),
+			      HRTIMER_MODE_REL_SOFT);
+	return true;
+}
+
+int medge_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct medge_cq *cq = to_medge_cq(ibcq);
+
+	spin_lock_bh(&cq->lock);
+	cq->mod_count = count;
+	cq->mod_us = period;
+	spin_unlock_bh(&cq->lock);
+	return 0;
+}
+
+/* ---- making ---- */
 
 int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs)
@@ -36,6 +94,8 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	spin_lock_init(&cq->lock);
 	INIT_WORK(&cq->error_work, raise_cq_error);
+	medge_hrtimer_setup(&cq->mod_timer, moderated, CLOCK_MONOTONIC,
+			    HRTIMER_MODE_REL_SOFT);
 	medge_kcq_init(cq, !udata);
 	err = medge_ring_create(&cq->ring, medge_udata_context(udata),
 				attr->cqe, MEDGE_CQE_SHIFT, &resp.cq);
@@ -51,11 +111,64 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return err;
 }
 
+/* The user polls nothing meanwhile; what he has not polled keeps its index. */
+static int move_ring(struct medge_cq *cq, struct medge_ring *to)
+{
+	struct medge_ring *from = &cq->ring;
+	u32 cons, n, i;
+	int err = 0;
+
+	spin_lock_bh(&cq->lock);
+	cons = READ_ONCE(from->hdr->cons);
+	n = from->prod - cons;
+	if (n > from->mask + 1 || n > to->mask + 1) {
+		err = -EINVAL;
+	} else {
+		for (i = cons; i != from->prod; i++)
+			memcpy(medge_ring_entry(to, i),
+			       medge_ring_entry(from, i), BIT(to->shift));
+		to->prod = from->prod;
+		WRITE_ONCE(to->hdr->cons, cons);
+		WRITE_ONCE(to->hdr->prod, to->prod);
+		swap(*from, *to);
+	}
+	spin_unlock_bh(&cq->lock);
+	return err;
+}
+
+int medge_resize_cq(struct ib_cq *ibcq, unsigned int cqe,
+		    struct ib_udata *udata)
+{
+	struct medge_create_cq_resp resp = {};
+	struct medge_cq *cq = to_medge_cq(ibcq);
+	struct medge_ring ring = {};
+	int err;
+
+	if (!udata)
+		return -EOPNOTSUPP;
+	if (!cqe || cqe > MEDGE_MAX_CQE || udata->outlen < sizeof(resp))
+		return -EINVAL;
+	err = medge_ring_create(&ring, medge_udata_context(udata), cqe,
+				MEDGE_CQE_SHIFT, &resp.cq);
+	if (err)
+		return err;
+	/* Told first: a process that cannot be told keeps what it has. */
+	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	if (!err)
+		err = move_ring(cq, &ring);
+	if (!err)
+		ibcq->cqe = resp.cq.nentries;
+	/* The new one if it went wrong, else the old one. */
+	medge_ring_destroy(&ring);
+	return err;
+}
+
 int medge_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct medge_cq *cq = to_medge_cq(ibcq);
 
 	cancel_work_sync(&cq->error_work);
+	hrtimer_cancel(&cq->mod_timer);
 	tasklet_kill(&cq->handler);
 	medge_ring_destroy(&cq->ring);
 	return 0;
@@ -99,6 +212,8 @@ static bool disarm(struct medge_cq *cq, bool solicited)
 	if (cq->armed != IB_CQ_NEXT_COMP &&
 	    !(cq->armed == IB_CQ_SOLICITED && solicited))
 		return false;
+	if (moderate(cq, solicited))
+		return false;
 	cq->armed = 0;
 	return true;
 }
@@ -121,10 +236,6 @@ void medge_cq_add(struct medge_cq *cq, const struct medge_cqe *cqe,
 	}
 	spin_unlock(&cq->lock);
 
-	if (!notify)
-		return;
-	if (cq->handler_apart)
-		tasklet_schedule(&cq->handler);
-	else
-		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	if (notify)
+		call_handler(cq);
 }

@@ -4,6 +4,7 @@
 #define MEDGE_CQ_H
 
 #include <linux/interrupt.h>
+#include <linux/hrtimer.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
@@ -17,6 +18,13 @@ struct medge_cq {
 	struct medge_ring ring;
 	enum ib_cq_notify_flags armed;	/* 0: not armed */
 	bool error;			/* overran */
+	/*
+	 * Moderation: a completion waits for @mod_count of them, or for
+	 * @mod_us since the first, before the handler is called.
+	 */
+	u16 mod_count, mod_us;
+	u16 mod_pending;
+	struct hrtimer mod_timer;
 	struct work_struct error_work;	/* IB_EVENT_CQ_ERR */
 	/* A kernel consumer's handler may poll and post: not under our locks. */
 	bool handler_apart;
@@ -38,6 +46,9 @@ void medge_cq_add(struct medge_cq *cq, const struct medge_cqe *cqe,
 
 int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
+int medge_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
+int medge_resize_cq(struct ib_cq *ibcq, unsigned int cqe,
+		    struct ib_udata *udata);
 int medge_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int medge_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 

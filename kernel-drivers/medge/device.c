@@ -10,10 +10,13 @@
 #include "compat.h"
 #include "cq.h"
 #include "device.h"
+#include "dm.h"
 #include "mr.h"
+#include "mw.h"
 #include "qp.h"
 #include "query.h"
 #include "ring.h"
+#include "srq.h"
 #include "verbs.h"
 
 /*
@@ -32,6 +35,8 @@ static void dealloc_driver(struct ib_device *ibdev)
 	medge_nodes_destroy(dev);
 	WARN_ON(!xa_empty(&dev->qps));
 	xa_destroy(&dev->qps);
+	WARN_ON(!xa_empty(&dev->srqs));
+	xa_destroy(&dev->srqs);
 	medge_mr_table_destroy(dev);
 	medge_mcast_destroy(&dev->mcast);
 	WARN_ON(!xa_empty(&dev->ahs));
@@ -50,20 +55,28 @@ static const struct ib_device_ops device_ops = {
 	.uverbs_abi_ver = MEDGE_ABI_VERSION,
 
 	.alloc_hw_port_stats = medge_alloc_hw_port_stats,
+	.alloc_dm = medge_alloc_dm,
+	.alloc_mw = medge_alloc_mw,
 	.alloc_pd = medge_alloc_pd,
 	.alloc_ucontext = medge_alloc_ucontext,
+	.alloc_xrcd = medge_alloc_xrcd,
 	.attach_mcast = medge_attach_mcast,
 	.create_ah = medge_create_ah,
 	.create_cq = medge_create_cq,
 	.create_qp = medge_create_qp,
+	.create_srq = medge_create_srq,
 	.create_user_ah = medge_create_ah,
+	.dealloc_dm = medge_dealloc_dm,
 	.dealloc_driver = dealloc_driver,
+	.dealloc_mw = medge_dealloc_mw,
 	.dealloc_pd = medge_dealloc_pd,
 	.dealloc_ucontext = medge_dealloc_ucontext,
+	.dealloc_xrcd = medge_dealloc_xrcd,
 	.dereg_mr = medge_dereg_mr,
 	.destroy_ah = medge_destroy_ah,
 	.destroy_cq = medge_destroy_cq,
 	.destroy_qp = medge_destroy_qp,
+	.destroy_srq = medge_destroy_srq,
 	.detach_mcast = medge_detach_mcast,
 	.disassociate_ucontext = medge_disassociate_ucontext,
 	.fill_res_qp_entry = medge_fill_res_qp,
@@ -73,7 +86,9 @@ static const struct ib_device_ops device_ops = {
 	.get_port_immutable = medge_get_port_immutable,
 	.mmap = medge_ring_mmap,
 	.mmap_free = medge_ring_mmap_free,
+	.modify_cq = medge_modify_cq,
 	.modify_qp = medge_modify_qp,
+	.modify_srq = medge_modify_srq,
 	.poll_cq = medge_poll_cq,
 	.post_recv = medge_post_recv,
 	.post_send = medge_post_send,
@@ -81,15 +96,24 @@ static const struct ib_device_ops device_ops = {
 	.query_device = medge_query_device,
 	.query_pkey = medge_query_pkey,
 	.query_port = medge_query_port,
+	.post_srq_recv = medge_post_srq_recv,
 	.query_qp = medge_query_qp,
+	.query_srq = medge_query_srq,
+	.query_ucontext = medge_query_ucontext,
+	.reg_dm_mr = medge_reg_dm_mr,
 	.reg_user_mr = medge_reg_user_mr,
 	.req_notify_cq = medge_req_notify_cq,
+	.rereg_user_mr = medge_rereg_user_mr,
+	.resize_user_cq = medge_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, medge_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, medge_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_mw, medge_mw, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, medge_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, medge_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_srq, medge_srq, ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, medge_ucontext, ibuc),
+	INIT_RDMA_OBJ_SIZE(ib_xrcd, medge_xrcd, ibxrcd),
 };
 
 /* ---- the list ---- */
@@ -201,6 +225,7 @@ static void name_device(struct ib_device *ibdev, const struct net_device *netdev
 	ibdev->num_comp_vectors = num_possible_cpus();
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |
+				  BIT_ULL(IB_USER_VERBS_CMD_POST_SRQ_RECV) |
 				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 	addrconf_addr_eui48((u8 *)&ibdev->node_guid, netdev->dev_addr);
 }
@@ -212,6 +237,7 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 	name_device(&dev->ibdev, netdev);
 	xa_init(&dev->qps);
 	medge_ah_table_init(dev);
+	xa_init(&dev->srqs);
 	medge_rails_init(dev);
 	medge_nodes_init(dev);
 	err = medge_stats_init(dev);
@@ -256,6 +282,8 @@ static struct medge_device *make_device(struct net_device *netdev)
 	}
 	/* From here on ib_dealloc_device() calls dealloc_driver(). */
 	ib_set_device_ops(&dev->ibdev, &device_ops);
+	if (IS_ENABLED(CONFIG_INFINIBAND_USER_ACCESS))
+		dev->ibdev.driver_def = medge_dm_defs;
 	get_device(&dev->ibdev.dev);
 	list_add_tail(&dev->entry, &devices);
 	return dev;

@@ -26,6 +26,8 @@ enum {
 	MEDGE_MAX_MR = 1 << 20,
 	MEDGE_MAX_PD = 1 << 20,
 	MEDGE_MAX_AH = 1 << 20,
+	MEDGE_MAX_SRQ = 65536,
+	MEDGE_MAX_DM = 1 << 24,
 	MEDGE_GID_TABLE = 128,
 };
 
@@ -43,6 +45,8 @@ struct medge_device {
 	struct medge_rails rails;
 	struct medge_nodes nodes;
 	struct xarray qps;		/* struct medge_qp_ref by QPN; RCU read */
+	struct xarray srqs;		/* XRC SRQs by number; RCU read */
+	atomic64_t dm_used;		/* bytes of device memory */
 	atomic_t num_qps;
 	struct rhashtable mrs;		/* by key; RCU read */
 	struct xarray ahs;		/* by number; under its own lock */

@@ -3,27 +3,31 @@
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include "compat.h"
 #include "device.h"
 #include "mr.h"
+#include "mw.h"
+#include "qp.h"
 
-static const struct rhashtable_params mr_params = {
-	.key_len = sizeof_field(struct medge_mr, key),
-	.key_offset = offsetof(struct medge_mr, key),
-	.head_offset = offsetof(struct medge_mr, node),
+static const struct rhashtable_params key_params = {
+	.key_len = sizeof_field(struct medge_key, index),
+	.key_offset = offsetof(struct medge_key, index),
+	.head_offset = offsetof(struct medge_key, node),
 	.automatic_shrinking = true,
 };
 
 enum {
 	MR_ACCESS = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
 		    IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |
+		    IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |
 		    IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL,
 };
 
 int medge_mr_table_init(struct medge_device *dev)
 {
-	return rhashtable_init(&dev->mrs, &mr_params);
+	return rhashtable_init(&dev->mrs, &key_params);
 }
 
 void medge_mr_table_destroy(struct medge_device *dev)
@@ -48,31 +52,65 @@ static int fill_pages(struct medge_mr *mr)
 	return n == mr->npages ? 0 : -EINVAL;
 }
 
+/* ---- keys ---- */
+
 /* Random keys: who does not know one cannot find one by counting. */
-static int publish(struct medge_device *dev, struct medge_mr *mr)
+int medge_key_publish(struct medge_device *dev, struct medge_key *key)
 {
 	int err;
 
 	do {
 		do {
-			mr->key = get_random_u32();
-		} while (!mr->key);
-		mr->ibmr.lkey = mr->key;
-		mr->ibmr.rkey = mr->key;
-		err = rhashtable_lookup_insert_fast(&dev->mrs, &mr->node,
-						    mr_params);
+			key->index = get_random_u32() >> MEDGE_KEY_TAG_BITS;
+		} while (!key->index);
+		err = rhashtable_lookup_insert_fast(&dev->mrs, &key->node,
+						    key_params);
 	} while (err == -EEXIST);
 	return err;
 }
 
-struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
-				u64 iova, int access, struct ib_dmah *dmah,
-				struct ib_udata *udata)
+void medge_key_remove(struct medge_device *dev, struct medge_key *key)
+{
+	rhashtable_remove_fast(&dev->mrs, &key->node, key_params);
+}
+
+struct medge_key *medge_key_find(struct medge_device *dev, u32 key)
+{
+	u32 index = key >> MEDGE_KEY_TAG_BITS;
+
+	return rhashtable_lookup(&dev->mrs, &index, key_params);
+}
+
+u32 medge_key_make(const struct medge_key *key)
+{
+	return key->index << MEDGE_KEY_TAG_BITS | get_random_u8();
+}
+
+/* ---- regions ---- */
+
+/*
+ * Whoever finds it before its key is complete finds that the tag does not match,
+ * but for one case in 256, when he was told the key by nobody.
+ */
+static int publish(struct medge_device *dev, struct medge_mr *mr)
+{
+	int err = medge_key_publish(dev, &mr->key);
+
+	if (!err) {
+		mr->ibmr.rkey = medge_key_make(&mr->key);
+		mr->ibmr.lkey = mr->ibmr.rkey;
+	}
+	return err;
+}
+
+/* A region that nobody can find yet. */
+static struct medge_mr *make_user_mr(struct ib_pd *pd, u64 start, u64 length,
+				     u64 iova, int access)
 {
 	struct medge_mr *mr;
 	int err;
 
-	if (dmah || access & ~MR_ACCESS)
+	if (access & ~MR_ACCESS)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (iova + length < iova)
 		return ERR_PTR(-EINVAL);
@@ -96,14 +134,38 @@ struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 
 	err = fill_pages(mr);
 	if (!err)
-		err = publish(to_medge_device(pd->device), mr);
-	if (!err)
-		return &mr->ibmr;
+		return mr;
 
 	kvfree(mr->pages);
 	ib_umem_release(mr->umem);
 free:
 	kfree(mr);
+	return ERR_PTR(err);
+}
+
+static void free_user_mr(struct medge_mr *mr)
+{
+	kvfree(mr->pages);
+	ib_umem_release(mr->umem);
+	kfree_rcu(mr, rcu);
+}
+
+struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+				u64 iova, int access, struct ib_dmah *dmah,
+				struct ib_udata *udata)
+{
+	struct medge_mr *mr;
+	int err;
+
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	mr = make_user_mr(pd, start, length, iova, access);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	err = publish(to_medge_device(pd->device), mr);
+	if (!err)
+		return &mr->ibmr;
+	free_user_mr(mr);
 	return ERR_PTR(err);
 }
 
@@ -141,17 +203,110 @@ struct page *medge_mr_kernel_page(u64 addr)
 	return virt_addr_valid(va) ? virt_to_page(va) : NULL;
 }
 
+static int fill_vmalloc_pages(struct medge_mr *mr, void *mem)
+{
+	void *first = PTR_ALIGN_DOWN(mem, PAGE_SIZE);
+	u32 i;
+
+	mr->page_off = mem - first;
+	mr->npages = PFN_UP(mr->page_off + mr->length);
+	mr->pages = kvmalloc_array(mr->npages, sizeof(*mr->pages), GFP_KERNEL);
+	if (!mr->pages)
+		return -ENOMEM;
+	for (i = 0; i < mr->npages; i++)
+		mr->pages[i] = vmalloc_to_page(first + (size_t)i * PAGE_SIZE);
+	return 0;
+}
+
+struct ib_mr *medge_mr_of_pages(struct ib_pd *pd, void *mem, u64 length,
+				int access)
+{
+	struct medge_mr *mr;
+	int err;
+
+	if (access & ~MR_ACCESS)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!length)
+		return ERR_PTR(-EINVAL);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->access = access;
+	mr->length = length;
+	mr->ibmr.pd = pd;
+	refcount_set(&mr->ref, 1);
+	init_completion(&mr->gone);
+	err = fill_vmalloc_pages(mr, mem);
+	if (!err)
+		err = publish(to_medge_device(pd->device), mr);
+	if (!err)
+		return &mr->ibmr;
+	kvfree(mr->pages);
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+/* @mr is what the key of @old stands for from now on. */
+static int take_over(struct medge_device *dev, struct medge_mr *mr,
+		     struct medge_mr *old)
+{
+	int err;
+
+	mr->key = old->key;
+	mr->ibmr.lkey = old->ibmr.lkey;
+	mr->ibmr.rkey = old->ibmr.rkey;
+	err = rhashtable_replace_fast(&dev->mrs, &old->key.node, &mr->key.node,
+				      key_params);
+	if (!err)
+		old->replaced = true;
+	return err;
+}
+
+/*
+ * A new region in the place of the old one, which ib_core deregisters when this
+ * has worked: nothing is half way at any time, and if it fails, nothing changed.
+ * The key stays, as programs expect that have told it to their peers.
+ */
+struct ib_mr *medge_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				  u64 length, u64 iova, int access,
+				  struct ib_pd *pd, struct ib_udata *udata)
+{
+	struct medge_mr *mr, *old = to_medge_mr(ibmr);
+	int err;
+
+	if (flags & ~IB_MR_REREG_SUPPORTED || !old->umem)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (atomic_read(&old->windows))
+		return ERR_PTR(-EBUSY);
+	if (!(flags & IB_MR_REREG_TRANS)) {
+		start = old->umem->address;
+		length = old->length;
+		iova = old->iova;
+	}
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = old->access;
+	mr = make_user_mr(pd, start, length, iova, access);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	err = take_over(to_medge_device(pd->device), mr, old);
+	if (!err)
+		return &mr->ibmr;
+	free_user_mr(mr);
+	return ERR_PTR(err);
+}
+
 int medge_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct medge_device *dev = to_medge_device(ibmr->device);
 	struct medge_mr *mr = to_medge_mr(ibmr);
 
-	rhashtable_remove_fast(&dev->mrs, &mr->node, mr_params);
+	if (atomic_cmpxchg(&mr->windows, 0, INT_MIN))
+		return -EBUSY;
+	if (!mr->replaced)
+		medge_key_remove(dev, &mr->key);
 	medge_mr_put(mr);
 	wait_for_completion(&mr->gone);
-	kvfree(mr->pages);
-	ib_umem_release(mr->umem);
-	kfree_rcu(mr, rcu);
+	free_user_mr(mr);
 	return 0;
 }
 
@@ -166,17 +321,25 @@ static bool mr_allows(const struct medge_mr *mr, const struct ib_pd *pd,
 	       addr - mr->iova <= mr->length - len;
 }
 
-struct medge_mr *medge_mr_get(struct ib_pd *pd, u32 key, u64 addr, u64 len,
-			      int access)
+struct medge_mr *medge_mr_get(const struct medge_qp *qp,
+			      const struct ib_pd *pd, u32 key, u64 addr,
+			      u64 len, int access)
 {
-	struct medge_device *dev = to_medge_device(pd->device);
-	struct medge_mr *mr;
+	struct medge_key *found;
+	struct medge_mr *mr = NULL;
 
 	rcu_read_lock();
-	mr = rhashtable_lookup(&dev->mrs, &key, mr_params);
-	if (mr && (!mr_allows(mr, pd, addr, len, access) ||
-		   !refcount_inc_not_zero(&mr->ref)))
-		mr = NULL;
+	found = medge_key_find(qp->dev, key);
+	if (found && found->is_mw) {
+		if (access & MEDGE_REMOTE_RIGHTS)
+			mr = medge_mw_get(found, qp, pd, key, addr, len, access);
+	} else if (found) {
+		mr = container_of(found, struct medge_mr, key);
+		if (mr->ibmr.rkey != key ||
+		    !mr_allows(mr, pd, addr, len, access) ||
+		    !refcount_inc_not_zero(&mr->ref))
+			mr = NULL;
+	}
 	rcu_read_unlock();
 	return mr;
 }

@@ -9,11 +9,25 @@
 #include <rdma/ib_verbs.h>
 
 struct medge_device;
+struct medge_qp;
+
+/*
+ * What the table of keys holds. A key has an index, by which it is found, and a
+ * tag in its low 8 bits, which a window's user chooses anew each time.
+ */
+struct medge_key {
+	struct rhash_head node;
+	u32 index;			/* random, never 0 */
+	bool is_mw;
+};
+
+enum { MEDGE_KEY_TAG_BITS = 8 };
 
 struct medge_mr {
-	struct ib_mr ibmr;		/* lkey == rkey == key */
-	struct rhash_head node;
-	u32 key;			/* random, never 0 */
+	struct ib_mr ibmr;		/* lkey == rkey */
+	struct medge_key key;
+	bool replaced;			/* another has its key */
+	atomic_t windows;		/* bound to it; negative: no more can be */
 	int access;			/* enum ib_access_flags */
 	u64 iova;
 	u64 length;
@@ -31,17 +45,27 @@ static inline struct medge_mr *to_medge_mr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct medge_mr, ibmr);
 }
 
+/* Rights that make a key a remote one, which a window can have. */
+enum {
+	MEDGE_REMOTE_RIGHTS = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
+			      IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_FLUSH_GLOBAL |
+			      IB_ACCESS_FLUSH_PERSISTENT,
+};
+
 /**
  * medge_mr_get() - find memory and check that it may be used so
- * @pd: PD of the QP that asks
+ * @qp: QP that asks; a window may be for it alone
+ * @pd: whose memory it must be: the QP's PD, or that of its SRQ
+ * @key: an MR's; or a memory window's, if @access is remote
  * @access: IB_ACCESS_* that the use needs (0: local read)
  *
  * Key, PD, rights and bounds are checked. A length of 0 is right with any
  * address of a valid key. Dereg waits for the reference to be put.
  * Return: MR, or NULL. Put it with medge_mr_put(). Any context.
  */
-struct medge_mr *medge_mr_get(struct ib_pd *pd, u32 key, u64 addr, u64 len,
-			      int access);
+struct medge_mr *medge_mr_get(const struct medge_qp *qp,
+			      const struct ib_pd *pd, u32 key, u64 addr,
+			      u64 len, int access);
 void medge_mr_put(struct medge_mr *mr);
 
 /* The page of kernel memory at @addr; NULL: there is none. */
@@ -62,14 +86,29 @@ static inline struct page *medge_mr_page(const struct medge_mr *mr, u64 addr,
 	return mr->pages[pos >> PAGE_SHIFT];
 }
 
+/* Give @key an index, and let it be found. Return: 0 or a negative errno. */
+int medge_key_publish(struct medge_device *dev, struct medge_key *key);
+void medge_key_remove(struct medge_device *dev, struct medge_key *key);
+/* RCU read side held; NULL: none. The tag has yet to be checked. */
+struct medge_key *medge_key_find(struct medge_device *dev, u32 key);
+/* A full key of this index, its tag random. */
+u32 medge_key_make(const struct medge_key *key);
+
 int medge_mr_table_init(struct medge_device *dev);
 void medge_mr_table_destroy(struct medge_device *dev);
+
+/* A region of vmalloc()ed memory, which outlives it; its addresses start at 0. */
+struct ib_mr *medge_mr_of_pages(struct ib_pd *pd, void *mem, u64 length,
+				int access);
 
 /* ib_device_ops; their exact signatures are compat.h's and verbs' matter */
 struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 				u64 iova, int access, struct ib_dmah *dmah,
 				struct ib_udata *udata);
 struct ib_mr *medge_get_dma_mr(struct ib_pd *pd, int access);
+struct ib_mr *medge_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
+				  u64 length, u64 iova, int access,
+				  struct ib_pd *pd, struct ib_udata *udata);
 int medge_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 #endif /* MEDGE_MR_H */

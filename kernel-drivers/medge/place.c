@@ -7,7 +7,8 @@
 #include "place.h"
 #include "snap.h"
 
-void medge_walk_start(struct medge_walk *w, struct ib_pd *pd, int access,
+void medge_walk_start(struct medge_walk *w, const struct medge_qp *qp,
+		      const struct ib_pd *pd, int access,
 		      const struct medge_sge *sge, u32 num_sge, u32 offset,
 		      u32 len)
 {
@@ -17,6 +18,7 @@ void medge_walk_start(struct medge_walk *w, struct ib_pd *pd, int access,
 		num_sge--;
 	}
 	*w = (struct medge_walk) {
+		.qp = qp,
 		.pd = pd,
 		.access = access,
 		.sge = sge,
@@ -48,7 +50,7 @@ static bool walk_enter(struct medge_walk *w)
 	if (w->mr)
 		return true;
 	len = min(w->left, w->sge->length - w->skip);
-	w->mr = medge_mr_get(w->pd, w->sge->lkey, w->sge->addr + w->skip, len,
+	w->mr = medge_mr_get(w->qp, w->pd, w->sge->lkey, w->sge->addr + w->skip, len,
 			     w->access);
 	w->fault = !w->mr;
 	return w->mr;
@@ -168,7 +170,7 @@ bool medge_place_datagram(struct medge_qp *qp,
 	struct source src;
 	bool ok;
 
-	medge_walk_start(&w, qp->ibqp.pd, IB_ACCESS_LOCAL_WRITE, snap->sge,
+	medge_walk_start(&w, qp, snap->pd, IB_ACCESS_LOCAL_WRITE, snap->sge,
 			 snap->num_sge, 0, grh_len + len);
 	ok = walk_put(&w, grh, grh_len);
 	if (ok && len) {
@@ -259,8 +261,8 @@ static bool place_write(struct medge_qp *qp, struct sk_buff *skb,
 	};
 	struct medge_walk w;
 
-	medge_walk_start(&w, qp->ibqp.pd, IB_ACCESS_REMOTE_WRITE, &sge, 1, 0,
-			 op->len);
+	medge_walk_start(&w, qp, medge_op_pd(qp, op), IB_ACCESS_REMOTE_WRITE,
+			 &sge, 1, 0, op->len);
 	return write_piece(&w, skb, op);
 }
 
@@ -272,7 +274,7 @@ static bool place_send(struct medge_qp *qp, struct sk_buff *skb,
 	struct medge_walk w;
 
 	snap = medge_snap_recv(qp, qp->recv_base + piece->recv_index);
-	medge_walk_start(&w, qp->ibqp.pd, IB_ACCESS_LOCAL_WRITE, snap->sge,
+	medge_walk_start(&w, qp, snap->pd, IB_ACCESS_LOCAL_WRITE, snap->sge,
 			 snap->num_sge, op->offset, op->len);
 	return write_piece(&w, skb, op);
 }
@@ -283,7 +285,7 @@ static bool place_response(struct medge_qp *qp, struct sk_buff *skb,
 	const struct medge_send_snap *snap = medge_snap_send(qp, op->op_no);
 	struct medge_walk w;
 
-	medge_walk_start(&w, qp->ibqp.pd, IB_ACCESS_LOCAL_WRITE,
+	medge_walk_start(&w, qp, qp->ibqp.pd, IB_ACCESS_LOCAL_WRITE,
 			 medge_snap_sges(snap), snap->wqe.num_sge, op->offset,
 			 op->len);
 	if (medge_snap_is_atomic(snap))
@@ -301,10 +303,12 @@ enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
 	switch (op->opcode) {
 	case MEDGE_OP_WRITE:
 	case MEDGE_OP_WRITE_IMM:
+	case MEDGE_OP_ATOMIC_WRITE:
 		return place_write(qp, skb, op) ? MEDGE_NAK_NONE :
 						  MEDGE_NAK_ACCESS;
 	case MEDGE_OP_SEND:
 	case MEDGE_OP_SEND_IMM:
+	case MEDGE_OP_SEND_INV:
 		/* The receiver's own fault (IBTA 9.9.3.1). */
 		return place_send(qp, skb, piece) ? MEDGE_NAK_NONE :
 						    MEDGE_NAK_OPERATION;

@@ -7,6 +7,7 @@
 
 /**
  * struct medge_walk - a way through the memory of a list of SGEs
+ * @qp: who goes it
  * @pd: the PD their keys must belong to
  * @access: IB_ACCESS_* needed; 0: local read
  * @sge: the one we are in
@@ -17,7 +18,8 @@
  * @fault: an SGE may not be used so; the way ends there
  */
 struct medge_walk {
-	struct ib_pd *pd;
+	const struct medge_qp *qp;
+	const struct ib_pd *pd;
 	int access;
 	const struct medge_sge *sge;
 	u32 num_sge;
@@ -28,7 +30,8 @@ struct medge_walk {
 };
 
 /* Start at @offset bytes into the list, for @len bytes. */
-void medge_walk_start(struct medge_walk *w, struct ib_pd *pd, int access,
+void medge_walk_start(struct medge_walk *w, const struct medge_qp *qp,
+		      const struct ib_pd *pd, int access,
 		      const struct medge_sge *sge, u32 num_sge, u32 offset,
 		      u32 len);
 /*

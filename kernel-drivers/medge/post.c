@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* From the send ring to the connection: take each WQE once, check it, submit it. */
+#include "mw.h"
 #include "place.h"
 #include "post.h"
 #include "snap.h"
@@ -33,6 +34,11 @@ static const struct wqe_kind {
 	[MEDGE_WQE_FETCH_ADD] = {
 		MEDGE_OP_FETCH_ADD, true, false, IB_ACCESS_LOCAL_WRITE
 	},
+	[MEDGE_WQE_SEND_INV] = { MEDGE_OP_SEND_INV, false, true, 0 },
+	[MEDGE_WQE_ATOMIC_WRITE] = { MEDGE_OP_ATOMIC_WRITE, true, true, 0 },
+	[MEDGE_WQE_FLUSH] = { MEDGE_OP_FLUSH, true, false, 0 },
+	[MEDGE_WQE_LOCAL_INV] = { MEDGE_OP_NOP, false, false, 0 },
+	[MEDGE_WQE_BIND_MW] = { MEDGE_OP_NOP, false, false, 0 },
 };
 
 static bool sges_usable(struct medge_qp *qp, const struct medge_sge *sge,
@@ -43,7 +49,7 @@ static bool sges_usable(struct medge_qp *qp, const struct medge_sge *sge,
 
 		if (!sge->length)
 			continue;
-		mr = medge_mr_get(qp->ibqp.pd, sge->lkey, sge->addr,
+		mr = medge_mr_get(qp, qp->ibqp.pd, sge->lkey, sge->addr,
 				  sge->length, access);
 		if (!mr)
 			return false;
@@ -57,11 +63,14 @@ static enum medge_status take_inline(struct medge_qp *qp,
 				     struct medge_send_snap *snap,
 				     const void *entry)
 {
-	u32 len = snap->wqe.inline_len;
+	u32 len = snap->wqe.inline_len, max = qp->max_inline;
 
 	if (!wqe_kinds[snap->wqe.opcode].may_inline)
 		return MEDGE_LOCAL_OPERATION;
-	if (len > qp->max_inline ||
+	/* Eight bytes always have room, in the place of an SGE. */
+	if (snap->wqe.opcode == MEDGE_WQE_ATOMIC_WRITE)
+		max = MEDGE_ATOMIC_WRITE_LEN;
+	if (len > max ||
 	    len > BIT(qp->sq.shift) - sizeof(snap->wqe))
 		return MEDGE_LOCAL_LENGTH;
 	memcpy(snap->data, entry + sizeof(snap->wqe), len);
@@ -120,6 +129,61 @@ enum medge_status medge_post_snapshot(struct medge_qp *qp,
 	return take_sges(qp, snap, entry);
 }
 
+/* What it asks of its own side is done when it is taken (see fenced_local()). */
+static enum medge_status take_local(struct medge_qp *qp,
+				    const struct medge_send_snap *snap)
+{
+	const struct medge_send_wqe *wqe = &snap->wqe;
+
+	if (medge_qp_is_xrc_ini(qp) && (wqe->opcode == MEDGE_WQE_WRITE_IMM ||
+					wqe->opcode == MEDGE_WQE_FLUSH))
+		return MEDGE_LOCAL_OPERATION;
+	switch (wqe->opcode) {
+	case MEDGE_WQE_LOCAL_INV:
+		return medge_mw_invalidate(qp, wqe->rkey) ?
+		       MEDGE_OK : MEDGE_LOCAL_OPERATION;
+	case MEDGE_WQE_BIND_MW:
+		return medge_mw_bind(qp, wqe) ? MEDGE_OK : MEDGE_LOCAL_BIND;
+	case MEDGE_WQE_FLUSH:
+		if (!wqe->flush_type || wqe->flush_level > MEDGE_FLUSH_MR ||
+		    wqe->flush_type & ~(MEDGE_FLUSH_GLOBAL |
+					MEDGE_FLUSH_PERSISTENT))
+			return MEDGE_LOCAL_OPERATION;
+		return wqe->flush_length > MEDGE_MSG_MAX ?
+		       MEDGE_LOCAL_LENGTH : MEDGE_OK;
+	case MEDGE_WQE_ATOMIC_WRITE:
+		return snap->len == MEDGE_ATOMIC_WRITE_LEN ?
+		       MEDGE_OK : MEDGE_LOCAL_LENGTH;
+	default:
+		return MEDGE_OK;
+	}
+}
+
+static void describe_flush(const struct medge_send_wqe *wqe,
+			   struct medge_request *req)
+{
+	u32 what = 0;
+
+	if (wqe->flush_type & MEDGE_FLUSH_GLOBAL)
+		what |= MEDGE_FLUSH_VISIBLE;
+	if (wqe->flush_type & MEDGE_FLUSH_PERSISTENT)
+		what |= MEDGE_FLUSH_DURABLE;
+	if (wqe->flush_level == MEDGE_FLUSH_MR)
+		what |= MEDGE_FLUSH_WHOLE_MR;
+	req->imm = cpu_to_be32(what);
+	req->len = what & MEDGE_FLUSH_WHOLE_MR ? 0 : wqe->flush_length;
+}
+
+/* Whose receives, and whose memory: the SRQ says so (see medge_op_pd()). */
+static void describe_xrc(const struct medge_send_wqe *wqe, bool remote,
+			 struct medge_request *req)
+{
+	if (remote)
+		req->imm = cpu_to_be32(wqe->srqn);
+	else
+		req->addr = (u64)wqe->srqn << 32;
+}
+
 static void describe(const struct medge_qp *qp,
 		     const struct medge_send_snap *snap,
 		     struct medge_request *req)
@@ -138,6 +202,15 @@ static void describe(const struct medge_qp *qp,
 		req->addr = snap->wqe.remote_addr;
 		req->rkey = snap->wqe.rkey;
 	}
+	if (medge_qp_is_xrc_ini(qp))
+		describe_xrc(&snap->wqe, kind->remote, req);
+	if (kind->opcode == MEDGE_OP_SEND_INV)
+		req->rkey = snap->wqe.rkey;
+	if (kind->opcode == MEDGE_OP_FLUSH)
+		describe_flush(&snap->wqe, req);
+	/* Its bytes are not to be seen before those of what came before it. */
+	if (kind->opcode == MEDGE_OP_ATOMIC_WRITE)
+		req->flags |= MEDGE_OP_FENCE_BACKWARD;
 	if (flags & MEDGE_WQE_FENCE_BACKWARD)
 		req->flags |= MEDGE_OP_FENCE_BACKWARD;
 	if (flags & MEDGE_WQE_FENCE_FORWARD)
@@ -150,6 +223,33 @@ static void describe(const struct medge_qp *qp,
 		req->submit |= MEDGE_SUBMIT_SIGNALED;
 }
 
+/* A WQE that will fail anyway must at least be one that can be submitted. */
+static void forget_operands(struct medge_send_snap *snap)
+{
+	if (snap->wqe.opcode == MEDGE_WQE_FLUSH) {
+		snap->wqe.flush_length = 0;
+	} else if (snap->wqe.opcode == MEDGE_WQE_ATOMIC_WRITE) {
+		snap->wqe.flags &= ~MEDGE_WQE_INLINE;
+		snap->wqe.num_sge = 0;
+		snap->len = 0;
+	}
+}
+
+/*
+ * A WQE that invalidates or binds here does so when it is taken, if need be
+ * while those before it are on their way. With a fence it is not taken before
+ * they have completed.
+ */
+static bool fenced_local(const struct medge_qp *qp, u32 index)
+{
+	const struct medge_send_wqe *wqe = medge_ring_entry(&qp->sq, index);
+	u8 opcode = READ_ONCE(wqe->opcode);
+
+	return (opcode == MEDGE_WQE_LOCAL_INV || opcode == MEDGE_WQE_BIND_MW) &&
+	       READ_ONCE(wqe->flags) & MEDGE_WQE_FENCE &&
+	       medge_conn_oldest_op(qp->conn) != medge_conn_next_op(qp->conn);
+}
+
 static void submit(struct medge_qp *qp, u32 index)
 {
 	u32 op_no = medge_conn_next_op(qp->conn);
@@ -157,6 +257,10 @@ static void submit(struct medge_qp *qp, u32 index)
 	enum medge_status status = medge_post_snapshot(qp, snap, index);
 	struct medge_request req;
 
+	if (!status)
+		status = take_local(qp, snap);
+	if (status)
+		forget_operands(snap);
 	describe(qp, snap, &req);
 	qp->op_base = op_no - index;
 	qp->unsent = true;
@@ -180,7 +284,8 @@ void medge_post_take(struct medge_qp *qp)
 	}
 	n = min(medge_ring_posted(&qp->sq), medge_conn_send_room(qp->conn));
 	/* A WQE that fails at once takes the QP out of RTS, and flushes. */
-	while (n-- && qp->state == IB_QPS_RTS)
+	while (n-- && qp->state == IB_QPS_RTS &&
+	       !fenced_local(qp, qp->sq.cons))
 		submit(qp, qp->sq.cons++);
 }
 
@@ -191,6 +296,9 @@ bool medge_post_idle(struct medge_qp *qp)
 	if (qp->state != IB_QPS_RTS || !hdr)
 		return true;
 	if (qp->unsent || !medge_conn_send_room(qp->conn))
+		return true;
+	/* What is taken before it has to complete, which an ack will tell. */
+	if (medge_ring_posted(&qp->sq) && fenced_local(qp, qp->sq.cons))
 		return true;
 	WRITE_ONCE(hdr->need_doorbell, 1);
 	/* Pairs with the barrier between the user's prod and his look at this. */

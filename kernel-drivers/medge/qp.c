@@ -9,6 +9,7 @@
 #include "compat.h"
 #include "device.h"
 #include "qp.h"
+#include "srq.h"
 #include "verbs.h"
 
 /* ---- who is at work on it ---- */
@@ -193,7 +194,7 @@ static void forget_receives(struct medge_qp *qp)
 {
 	u32 i;
 
-	if (!qp->rq.hdr)
+	if (!qp->rq_snaps)
 		return;
 	for (i = 0; i <= qp->rq.mask; i++) {
 		struct medge_recv_snap *snap =
@@ -247,9 +248,14 @@ static int check_init(const struct ib_qp_init_attr *init,
 {
 	const struct ib_qp_cap *cap = &init->cap;
 
+	bool sends = init->qp_type != IB_QPT_XRC_TGT;
+	bool receives = sends && init->qp_type != IB_QPT_XRC_INI;
+
 	switch (init->qp_type) {
 	case IB_QPT_RC:
 	case IB_QPT_UD:
+	case IB_QPT_XRC_INI:
+	case IB_QPT_XRC_TGT:
 		break;
 	case IB_QPT_GSI:
 		if (!udata)
@@ -258,10 +264,10 @@ static int check_init(const struct ib_qp_init_attr *init,
 	default:
 		return -EOPNOTSUPP;
 	}
-	if (init->srq || init->create_flags ||
+	if (init->create_flags ||
 	    init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
-	if (!init->send_cq || !init->recv_cq)
+	if ((sends && !init->send_cq) || (receives && !init->recv_cq))
 		return -EINVAL;
 	if (cap->max_send_wr > MEDGE_MAX_QP_WR ||
 	    cap->max_recv_wr > MEDGE_MAX_QP_WR ||
@@ -318,6 +324,52 @@ static int create_rq(struct medge_qp *qp, struct ib_qp_cap *cap,
 	return qp->rq_snaps ? 0 : -ENOMEM;
 }
 
+/* The receives are another's: only those taken from it are kept here. */
+static int use_srq(struct medge_qp *qp, struct ib_srq *ibsrq,
+		   struct ib_qp_cap *cap)
+{
+	struct medge_srq *srq = to_medge_srq(ibsrq);
+
+	cap->max_recv_wr = 0;
+	cap->max_recv_sge = 0;
+	qp->srq = srq;
+	qp->max_recv_sge = srq->max_sge;
+	qp->rq.mask = MEDGE_OP_WINDOW - 1;
+	qp->rq.shift = srq->ring.shift;
+	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
+			   srq->max_sge * sizeof(struct medge_sge);
+	qp->rq_snaps = kvcalloc(MEDGE_OP_WINDOW, qp->rq_snap_size, GFP_KERNEL);
+	return qp->rq_snaps ? 0 : -ENOMEM;
+}
+
+/* An XRC target sends nothing, and takes receives from SRQs of any size. */
+static int use_srqs(struct medge_qp *qp, struct ib_qp_cap *cap)
+{
+	*cap = (struct ib_qp_cap) {};
+	qp->max_recv_sge = MEDGE_MAX_SGE;
+	qp->rq.mask = MEDGE_OP_WINDOW - 1;
+	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
+			   MEDGE_MAX_SGE * sizeof(struct medge_sge);
+	qp->rq_snaps = kvcalloc(MEDGE_OP_WINDOW, qp->rq_snap_size, GFP_KERNEL);
+	return qp->rq_snaps ? 0 : -ENOMEM;
+}
+
+static int create_queues(struct medge_qp *qp, struct ib_qp_init_attr *init,
+			 struct ib_ucontext *uctx,
+			 struct medge_create_qp_resp *resp)
+{
+	int err;
+
+	if (init->qp_type == IB_QPT_XRC_TGT)
+		return use_srqs(qp, &init->cap);
+	err = create_sq(qp, &init->cap, uctx, &resp->sq);
+	if (err || init->qp_type == IB_QPT_XRC_INI)
+		return err;
+	if (init->srq)
+		return use_srq(qp, init->srq, &init->cap);
+	return create_rq(qp, &init->cap, uctx, &resp->rq);
+}
+
 static void destroy_queues(struct medge_qp *qp)
 {
 	medge_ring_destroy(&qp->sq);
@@ -364,6 +416,7 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	qp->max_sge = init->cap.max_send_sge;
 	qp->max_recv_sge = init->cap.max_recv_sge;
 	qp->max_inline = init->cap.max_inline_data;
+	INIT_LIST_HEAD(&qp->srq_waits);
 }
 
 /*
@@ -400,9 +453,7 @@ static int build_qp(struct medge_qp *qp, struct ib_qp_init_attr *init,
 	struct medge_create_qp_resp resp = {};
 	int err;
 
-	err = create_sq(qp, &init->cap, uctx, &resp.sq);
-	if (!err)
-		err = create_rq(qp, &init->cap, uctx, &resp.rq);
+	err = create_queues(qp, init, uctx, &resp);
 	if (err)
 		return err;
 	reset_rings(qp);
@@ -443,6 +494,7 @@ int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct medge_device *dev = qp->dev;
 
 	stop_qp(qp);
+	medge_srq_forget(qp);
 	xa_erase(&dev->qps, qp->qpn);
 	kfree_rcu(qp->ref, rcu);
 	destroy_queues(qp);
@@ -623,5 +675,7 @@ int medge_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	init->sq_sig_type = qp->init.sq_sig_type;
 	init->send_cq = ibqp->send_cq;
 	init->recv_cq = ibqp->recv_cq;
+	init->xrcd = ibqp->xrcd;
+	init->srq = ibqp->srq;
 	return 0;
 }

@@ -17,6 +17,8 @@
 #include "ring.h"
 #include "transport/conn.h"
 
+struct medge_srq;
+
 /* A send WQE taken from the ring, once and for all; slot op_no & snap_mask. */
 struct medge_send_snap {
 	struct medge_send_wqe wqe;	/* num_sge, inline_len are checked */
@@ -29,10 +31,12 @@ struct medge_send_snap {
 /* A receive WQE taken from the ring; slot index & rq.mask. */
 struct medge_recv_snap {
 	u64 wr_id;
+	const struct ib_pd *pd;		/* of its memory; only to compare with */
 	u32 len;			/* all SGEs together */
 	u32 byte_len;			/* of the message placed in it */
 	u32 num_sge;
 	u32 index;			/* RQ index */
+	u32 srqn;			/* XRC: the SRQ it was taken from */
 	bool valid;			/* taken, not yet completed */
 	bool relaxed;			/* all its memory is */
 	u8 status;			/* enum medge_status: an SGE is bad */
@@ -60,6 +64,8 @@ struct medge_qp_ref {
  * @ref: counts receive handlers, timers and posts at work, see medge_qp_get()
  *       and medge_qp_hold(). Reset and destroy wait for them before @conn goes.
  * @sq, @rq: shared rings; @rq.cons is unused, receives are taken by index
+ * @srq: NULL, or where receives are taken from: then @rq has no ring, only
+ *       the snapshots of those taken, the next to be completed being @rq.done
  * @recv_base: RQ index that receive index 0 of this connection stands for
  * @op_base: op number less SQ index, the same for all WQEs of a connection
  * @now: ns, time of the call that @lock is held for
@@ -98,6 +104,8 @@ struct medge_qp {
 	bool sending, unsent, refused, flush_late;
 	struct medge_ring sq;
 	struct medge_ring rq;
+	struct medge_srq *srq;
+	struct list_head srq_waits;	/* in srq->waiting; empty: it is not */
 	void *sq_snaps;
 	u32 sq_snap_size, sq_snap_mask;
 	void *rq_snaps;
@@ -106,7 +114,7 @@ struct medge_qp {
 	struct ib_qp_attr attr;		/* what modify said, for query */
 	struct ib_qp_init_attr init;
 	struct work_struct fatal_work;	/* IB_EVENT_QP_FATAL and the like, from process context */
-	enum ib_event_type fatal_event;
+	int fatal_event;		/* enum ib_event_type; negative: none */
 };
 
 static inline struct medge_qp *to_medge_qp(struct ib_qp *ibqp)
@@ -128,6 +136,17 @@ static inline struct medge_cq *medge_qp_recv_cq(const struct medge_qp *qp)
 static inline bool medge_qp_is_ud(const struct medge_qp *qp)
 {
 	return qp->ibqp.qp_type == IB_QPT_UD || qp->ibqp.qp_type == IB_QPT_GSI;
+}
+
+/* The two ends of XRC: one only sends, the other takes what it receives from SRQs. */
+static inline bool medge_qp_is_xrc_ini(const struct medge_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_XRC_INI;
+}
+
+static inline bool medge_qp_is_xrc_tgt(const struct medge_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_XRC_TGT;
 }
 
 /*
@@ -214,8 +233,12 @@ void medge_receive_free_held(struct medge_qp *qp);
 
 /* ---- complete.c ---- */
 extern const struct medge_conn_ops medge_conn_upcalls;
-/* The receive WQE of ring index @index, taken now if not before; NULL: none. */
-struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index);
+/*
+ * The receive WQE of ring index @index, taken now if not before, of XRC from
+ * SRQ @srqn; NULL: none.
+ */
+struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index,
+					u32 srqn);
 /* A receive, and a send, are done: give back the WQE, then add the CQE. */
 void medge_recv_done(struct medge_qp *qp, struct medge_recv_snap *snap,
 		     const struct medge_cqe *cqe, bool solicited);
@@ -224,6 +247,10 @@ void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
 /* Complete all that is posted with IB_WC_WR_FLUSH_ERR. Under qp->lock, state ERR. */
 void medge_flush_sq(struct medge_qp *qp);
 void medge_flush_rq(struct medge_qp *qp);
+/* Take the receive WQE at @entry, of 1 << @shift bytes, into @snap, and check its memory for @pd. */
+void medge_recv_snapshot(struct medge_qp *qp, struct medge_recv_snap *snap,
+			 const void *entry, u32 shift, u32 index,
+			 const struct ib_pd *pd);
 /* To state ERR, with a flush, and an async event unless @event is negative. Under qp->lock. */
 void medge_qp_fail(struct medge_qp *qp, int event);
 /* qp->fatal_work: tell of qp->fatal_event. */

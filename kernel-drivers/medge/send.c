@@ -61,8 +61,8 @@ static void payload_response(struct medge_qp *qp, const struct medge_tx *tx,
 		.length = op->len,
 		.lkey = op->rkey,
 	};
-	medge_walk_start(&p->walk, qp->ibqp.pd, IB_ACCESS_REMOTE_READ, &p->one,
-			 1, 0, op->len);
+	medge_walk_start(&p->walk, qp, medge_op_pd(qp, op),
+			 IB_ACCESS_REMOTE_READ, &p->one, 1, 0, op->len);
 }
 
 static void payload_request(struct medge_qp *qp, const struct medge_op *op,
@@ -77,7 +77,7 @@ static void payload_request(struct medge_qp *qp, const struct medge_op *op,
 	} else if (snap->wqe.flags & MEDGE_WQE_INLINE) {
 		p->copy = snap->data + op->offset;
 	} else {
-		medge_walk_start(&p->walk, qp->ibqp.pd, 0,
+		medge_walk_start(&p->walk, qp, qp->ibqp.pd, 0,
 				 medge_snap_sges(snap), snap->wqe.num_sge,
 				 op->offset, op->len);
 	}
@@ -322,7 +322,7 @@ static void note_sent(struct medge_qp *qp, const struct medge_op *op)
 	if (op->opcode == MEDGE_OP_RESPONSE ||
 	    op->op_no != qp->op_base + qp->sq.cons - 1)
 		return;
-	if (op->opcode == MEDGE_OP_READ || op->offset + op->len >= op->op_len)
+	if (medge_opcode_bare(op->opcode) || op->offset + op->len >= op->op_len)
 		qp->unsent = false;
 }
 
@@ -485,8 +485,9 @@ void medge_recv_doorbell(struct medge_qp *qp)
 	qp->now = ktime_get_ns();
 	if (qp->state == IB_QPS_ERR) {
 		medge_flush_rq(qp);
-	} else if (qp->rq.hdr) {
-		WRITE_ONCE(qp->rq.hdr->need_doorbell, 0);
+	} else if (qp->rq_snaps) {
+		if (qp->rq.hdr)
+			WRITE_ONCE(qp->rq.hdr->need_doorbell, 0);
 		/* Who still sees it rings again; the others' prod we see. */
 		smp_mb();
 		if (qp->conn && medge_conn_rnr(qp->conn)) {

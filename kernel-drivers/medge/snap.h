@@ -4,6 +4,7 @@
 #define MEDGE_SNAP_H
 
 #include "qp.h"
+#include "srq.h"
 
 static inline struct medge_send_snap *medge_snap_send(const struct medge_qp *qp,
 						      u32 op_no)
@@ -29,6 +30,26 @@ static inline bool medge_snap_is_atomic(const struct medge_send_snap *snap)
 {
 	return snap->wqe.opcode == MEDGE_WQE_CMP_SWAP ||
 	       snap->wqe.opcode == MEDGE_WQE_FETCH_ADD;
+}
+
+/*
+ * The PD of the memory that a request of the peer's names, only to compare
+ * with; NULL: none. XRC: its SRQ says so, whose number is where others have imm.
+ */
+static inline const struct ib_pd *medge_op_pd(const struct medge_qp *qp,
+					      const struct medge_op *op)
+{
+	const struct ib_pd *pd;
+	struct medge_srq *srq;
+
+	if (!medge_qp_is_xrc_tgt(qp))
+		return qp->ibqp.pd;
+	srq = medge_srq_get(qp, be32_to_cpu(op->imm));
+	if (!srq)
+		return NULL;
+	pd = srq->ibsrq.pd;
+	medge_srq_put(srq);
+	return pd;
 }
 
 #endif /* MEDGE_SNAP_H */

@@ -98,7 +98,7 @@ static struct sk_buff *build(struct medge_qp *qp,
 	if (snap->wqe.flags & MEDGE_WQE_INLINE) {
 		memcpy(to, snap->data, snap->len);
 	} else {
-		medge_walk_start(&walk, qp->ibqp.pd, 0, medge_snap_sges(snap),
+		medge_walk_start(&walk, qp, qp->ibqp.pd, 0, medge_snap_sges(snap),
 				 snap->wqe.num_sge, 0, snap->len);
 		*gone = !medge_walk_read(&walk, to, snap->len);
 		*gone |= !medge_walk_end(&walk);
@@ -330,7 +330,7 @@ static void receive(struct medge_qp *qp, const struct medge_ud_arrival *arrival)
 		medge_count(qp->dev, rx_bad_qkey);
 		return;
 	}
-	snap = medge_recv_take(qp, qp->rq.done);
+	snap = medge_recv_take(qp, qp->rq.done, 0);
 	if (!snap) {
 		medge_count(qp->dev, rx_no_recv);
 		return;

@@ -17,12 +17,19 @@ int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 
 	*attr = (struct ib_device_attr) {
 		.sys_image_guid = ibdev->node_guid,
+		/* No hardware, so no vendor: the OUI of nobody, as rxe has it */
+		.vendor_id = 0xffffff,
 		.max_mr_size = U64_MAX,
 		.page_size_cap = PAGE_MASK & U32_MAX,
 		.max_qp = MEDGE_MAX_QP,
 		.max_qp_wr = MEDGE_MAX_QP_WR,
 		.device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN |
 				    IB_DEVICE_SYS_IMAGE_GUID |
+				    IB_DEVICE_MEM_WINDOW |
+				    IB_DEVICE_XRC |
+				    IB_DEVICE_MEM_WINDOW_TYPE_2B |
+				    IB_DEVICE_FLUSH_GLOBAL |
+				    IB_DEVICE_ATOMIC_WRITE |
 				    IB_DEVICE_CURR_QP_STATE_MOD,
 		.kernel_cap_flags = IBK_ALLOW_USER_UNREG,
 		.max_send_sge = MEDGE_MAX_SGE,
@@ -31,7 +38,12 @@ int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.max_cq = MEDGE_MAX_CQ,
 		.max_cqe = MEDGE_MAX_CQE,
 		.max_mr = MEDGE_MAX_MR,
+		.max_mw = MEDGE_MAX_MR,
 		.max_pd = MEDGE_MAX_PD,
+		.max_dm_size = MEDGE_MAX_DM,
+		.max_srq = MEDGE_MAX_SRQ,
+		.max_srq_wr = MEDGE_MAX_QP_WR,
+		.max_srq_sge = MEDGE_MAX_SGE,
 		.max_qp_rd_atom = MEDGE_MAX_RD_ATOMIC,
 		.max_qp_init_rd_atom = MEDGE_MAX_RD_ATOMIC,
 		.max_res_rd_atom = MEDGE_MAX_QP * MEDGE_MAX_RD_ATOMIC,
@@ -45,6 +57,10 @@ int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		/* CQEs are stamped in ns */
 		.timestamp_mask = U64_MAX,
 		.hca_core_clock = NSEC_PER_SEC / 1000,
+		.cq_caps = {
+			.max_cq_moderation_count = U16_MAX,
+			.max_cq_moderation_period = U16_MAX,
+		},
 	};
 	return 0;
 }
@@ -167,6 +183,13 @@ int medge_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 				min(sizeof(resp), udata->outlen));
 }
 
+/* Of a context imported by its command fd. */
+int medge_query_ucontext(struct ib_ucontext *ibuc,
+			 struct uverbs_attr_bundle *attrs)
+{
+	return 0;
+}
+
 void medge_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 }
@@ -185,6 +208,17 @@ int medge_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 }
 
 int medge_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	return 0;
+}
+
+/* Who shares a domain is ib_core's to say; here it only has an identity. */
+int medge_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
+{
+	return 0;
+}
+
+int medge_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata)
 {
 	return 0;
 }

@@ -10,6 +10,10 @@ struct medge_pd {
 	struct ib_pd ibpd;
 };
 
+struct medge_xrcd {
+	struct ib_xrcd ibxrcd;
+};
+
 struct medge_ucontext {
 	struct ib_ucontext ibuc;
 };
@@ -33,9 +37,13 @@ int medge_get_port_immutable(struct ib_device *ibdev, u32 port,
 			     struct ib_port_immutable *im);
 enum rdma_link_layer medge_get_link_layer(struct ib_device *ibdev, u32 port);
 int medge_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+int medge_query_ucontext(struct ib_ucontext *ibuc,
+			 struct uverbs_attr_bundle *attrs);
 void medge_dealloc_ucontext(struct ib_ucontext *ibuc);
 void medge_disassociate_ucontext(struct ib_ucontext *ibuc);
 int medge_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
+int medge_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
+int medge_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 int medge_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 
 #endif /* MEDGE_VERBS_H */

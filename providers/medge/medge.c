@@ -52,6 +52,32 @@ static int medge_read_limits(struct medge_context *ctx)
 	return 0;
 }
 
+static struct medge_context *medge_new_context(struct ibv_device *ibdev,
+					       int cmd_fd)
+{
+	struct medge_context *ctx;
+
+	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
+					   RDMA_DRIVER_UNKNOWN);
+	return ctx;
+}
+
+static void medge_drop_context(struct medge_context *ctx)
+{
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+static struct verbs_context *medge_start_context(struct medge_context *ctx)
+{
+	if (medge_read_limits(ctx)) {
+		medge_drop_context(ctx);
+		return NULL;
+	}
+	verbs_set_ops(&ctx->vctx, &medge_context_ops);
+	return &ctx->vctx;
+}
+
 static struct verbs_context *medge_alloc_context(struct ibv_device *ibdev,
 						 int cmd_fd, void *private_data)
 {
@@ -63,24 +89,31 @@ static struct verbs_context *medge_alloc_context(struct ibv_device *ibdev,
 	struct medge_context *ctx;
 
 	(void)private_data;
-	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
-					   RDMA_DRIVER_UNKNOWN);
+	ctx = medge_new_context(ibdev, cmd_fd);
 	if (!ctx)
 		return NULL;
-
 	if (medge_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd),
-				  &resp.ibv_resp, sizeof(resp)))
-		goto err;
-	if (medge_read_limits(ctx))
-		goto err;
+				  &resp.ibv_resp, sizeof(resp))) {
+		medge_drop_context(ctx);
+		return NULL;
+	}
+	return medge_start_context(ctx);
+}
 
-	verbs_set_ops(&ctx->vctx, &medge_context_ops);
-	return &ctx->vctx;
+/* Of a context that another process, or part of this one, has opened. */
+static struct verbs_context *medge_import_context(struct ibv_device *ibdev,
+						  int cmd_fd)
+{
+	struct medge_context *ctx;
 
-err:
-	verbs_uninit_context(&ctx->vctx);
-	free(ctx);
-	return NULL;
+	ctx = medge_new_context(ibdev, cmd_fd);
+	if (!ctx)
+		return NULL;
+	if (ibv_cmd_query_context(&ctx->vctx.context, NULL)) {
+		medge_drop_context(ctx);
+		return NULL;
+	}
+	return medge_start_context(ctx);
 }
 
 /*
@@ -100,5 +133,6 @@ const struct verbs_device_ops medge_dev_ops = {
 	.alloc_device = medge_device_alloc,
 	.uninit_device = medge_device_free,
 	.alloc_context = medge_alloc_context,
+	.import_context = medge_import_context,
 };
 PROVIDER_DRIVER(medge, medge_dev_ops);

@@ -28,7 +28,7 @@ int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	const struct medge_cqe *cqe;
 	int n = 0;
 
-	pthread_spin_lock(&cq->lock);
+	medge_lock(&cq->lock);
 	while (n < num_entries) {
 		cqe = medge_ring_peek(&cq->ring);
 		if (!cqe)
@@ -38,6 +38,6 @@ int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	}
 	if (n)
 		medge_ring_release(&cq->ring);
-	pthread_spin_unlock(&cq->lock);
+	medge_unlock(&cq->lock);
 	return n;
 }

@@ -23,7 +23,7 @@ static int medge_recv_doorbell(const struct ibv_qp *ibqp)
 	return 0;
 }
 
-static int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr)
+int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr)
 {
 	struct medge_recv_wqe *wqe;
 	struct medge_sge *sge;
@@ -55,7 +55,7 @@ int medge_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 	struct ibv_recv_wr *first = wr;
 	int ret = 0, err;
 
-	pthread_spin_lock(&rq->lock);
+	medge_lock(&rq->lock);
 	if (ibqp->state == IBV_QPS_RESET)
 		ret = EINVAL;
 	for (; wr && !ret; wr = wr->next) {
@@ -76,6 +76,6 @@ int medge_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 			}
 		}
 	}
-	pthread_spin_unlock(&rq->lock);
+	medge_unlock(&rq->lock);
 	return ret;
 }

@@ -6,12 +6,16 @@
 
 #include "medge.h"
 #include "medgedv.h"
+#include "wqe.h"
 
 enum medge_operand {
 	MEDGE_HAS_TARGET = 1 << 0,	/* remote address and key */
 	MEDGE_HAS_IMM = 1 << 1,
 	MEDGE_HAS_PAYLOAD = 1 << 2,	/* it sends its SGEs: may be inline */
 	MEDGE_IS_ATOMIC = 1 << 3,
+	MEDGE_HAS_INV = 1 << 4,		/* a key to invalidate */
+	MEDGE_IS_BIND = 1 << 5,
+	MEDGE_HAS_NO_SGE = 1 << 6,
 };
 
 struct medge_opcode_info {
@@ -44,7 +48,19 @@ static const struct medge_opcode_info medge_opcodes[] = {
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {
 		true, MEDGE_WQE_FETCH_ADD, MEDGE_IS_ATOMIC,
 	},
-	[IBV_WR_DRIVER1] = { .supported = false },
+	[IBV_WR_SEND_WITH_INV] = {
+		true, MEDGE_WQE_SEND_INV, MEDGE_HAS_INV | MEDGE_HAS_PAYLOAD,
+	},
+	[IBV_WR_LOCAL_INV] = {
+		true, MEDGE_WQE_LOCAL_INV, MEDGE_HAS_INV | MEDGE_HAS_NO_SGE,
+	},
+	[IBV_WR_BIND_MW] = {
+		true, MEDGE_WQE_BIND_MW, MEDGE_IS_BIND | MEDGE_HAS_NO_SGE,
+	},
+	[IBV_WR_ATOMIC_WRITE] = {
+		true, MEDGE_WQE_ATOMIC_WRITE,
+		MEDGE_HAS_TARGET | MEDGE_HAS_PAYLOAD,
+	},
 };
 
 /* A POST_SEND command of no work requests: look at the ring. */
@@ -68,9 +84,12 @@ static int medge_send_doorbell(const struct ibv_qp *ibqp)
 static const struct medge_opcode_info *medge_find_opcode(unsigned int opcode,
 							  int *err)
 {
-	if (opcode <= IBV_WR_DRIVER1 && medge_opcodes[opcode].supported)
+	const unsigned int known =
+		sizeof(medge_opcodes) / sizeof(medge_opcodes[0]);
+
+	if (opcode < known && medge_opcodes[opcode].supported)
 		return &medge_opcodes[opcode];
-	*err = opcode > IBV_WR_DRIVER1 ? EINVAL : EOPNOTSUPP;
+	*err = opcode < known ? EOPNOTSUPP : EINVAL;
 	return NULL;
 }
 
@@ -84,7 +103,8 @@ static int medge_check_send(const struct medge_qp *qp,
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD &&
 	    info->operands & (MEDGE_HAS_TARGET | MEDGE_IS_ATOMIC))
 		return EINVAL;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge ||
+	    (wr->num_sge && info->operands & MEDGE_HAS_NO_SGE))
 		return EINVAL;
 	*total = 0;
 	for (i = 0; i < wr->num_sge; i++)
@@ -120,8 +140,7 @@ static void medge_put_sges(struct medge_sge *sge, const struct ibv_send_wr *wr)
 	}
 }
 
-static uint16_t medge_wqe_flags_of(const struct medge_qp *qp,
-				   unsigned int send_flags)
+uint16_t medge_wqe_flags_of(const struct medge_qp *qp, unsigned int send_flags)
 {
 	uint16_t flags = 0;
 
@@ -150,6 +169,9 @@ static int medge_push_send(struct medge_qp *qp, const struct ibv_send_wr *wr)
 	info = medge_find_opcode(wr->opcode, &ret);
 	if (!info)
 		return ret;
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND &&
+	    info->wqe == MEDGE_WQE_WRITE_IMM)
+		return EOPNOTSUPP;
 	ret = medge_check_send(qp, info, wr, &total);
 	if (ret)
 		return ret;
@@ -178,6 +200,12 @@ static int medge_push_send(struct medge_qp *qp, const struct ibv_send_wr *wr)
 		wqe->compare_add = wr->wr.atomic.compare_add;
 		wqe->swap = wr->wr.atomic.swap;
 	}
+	if (info->operands & MEDGE_HAS_INV)
+		wqe->rkey = wr->invalidate_rkey;
+	if (qp->vqp.qp.qp_type == IBV_QPT_XRC_SEND)
+		wqe->srqn = wr->qp_type.xrc.remote_srqn;
+	if (info->operands & MEDGE_IS_BIND)
+		medge_put_bind(wqe, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		wqe->inline_len = total;
 		medge_put_inline(wqe + 1, wr);
@@ -187,6 +215,22 @@ static int medge_push_send(struct medge_qp *qp, const struct ibv_send_wr *wr)
 	}
 	qp->sq.ring.prod++;
 	return 0;
+}
+
+bool medge_may_send(const struct medge_qp *qp)
+{
+	enum ibv_qp_state state = qp->vqp.qp.state;
+
+	return state != IBV_QPS_RESET && state != IBV_QPS_INIT &&
+	       state != IBV_QPS_RTR;
+}
+
+int medge_send_publish(struct medge_qp *qp)
+{
+	medge_ring_publish(&qp->sq.ring);
+	if (!medge_ring_need_doorbell(&qp->sq.ring))
+		return 0;
+	return medge_send_doorbell(&qp->vqp.qp);
 }
 
 /*
@@ -201,9 +245,8 @@ int medge_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	struct ibv_send_wr *first = wr;
 	int ret = 0, err;
 
-	pthread_spin_lock(&qp->sq.lock);
-	if (ibqp->state == IBV_QPS_RESET || ibqp->state == IBV_QPS_INIT ||
-	    ibqp->state == IBV_QPS_RTR)
+	medge_lock(&qp->sq.lock);
+	if (!medge_may_send(qp))
 		ret = EINVAL;
 	for (; wr && !ret; wr = wr->next) {
 		ret = medge_push_send(qp, wr);
@@ -214,15 +257,12 @@ int medge_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		*bad_wr = wr;
 
 	if (wr != first) {
-		medge_ring_publish(&qp->sq.ring);
-		if (medge_ring_need_doorbell(&qp->sq.ring)) {
-			err = medge_send_doorbell(ibqp);
-			if (err && !ret) {
-				ret = err;
-				*bad_wr = first;
-			}
+		err = medge_send_publish(qp);
+		if (err && !ret) {
+			ret = err;
+			*bad_wr = first;
 		}
 	}
-	pthread_spin_unlock(&qp->sq.lock);
+	medge_unlock(&qp->sq.lock);
 	return ret;
 }

@@ -5,7 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compat.h"
 #include "medge.h"
+
+enum {
+	MEDGE_QP_COMP_MASK = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_XRCD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+};
 
 static int medge_query_device_ex(struct ibv_context *context,
 				 const struct ibv_query_device_ex_input *input,
@@ -38,38 +45,6 @@ static int medge_query_port(struct ibv_context *context, uint8_t port,
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
 }
 
-static struct ibv_pd *medge_alloc_pd(struct ibv_context *context)
-{
-	struct ib_uverbs_alloc_pd_resp resp = {};
-	struct ibv_alloc_pd cmd = {};
-	struct ibv_pd *pd;
-	int ret;
-
-	pd = calloc(1, sizeof(*pd));
-	if (!pd)
-		return NULL;
-
-	ret = ibv_cmd_alloc_pd(context, pd, &cmd, sizeof(cmd), &resp,
-			       sizeof(resp));
-	if (ret) {
-		free(pd);
-		errno = ret;
-		return NULL;
-	}
-	return pd;
-}
-
-static int medge_dealloc_pd(struct ibv_pd *pd)
-{
-	int ret;
-
-	ret = ibv_cmd_dealloc_pd(pd);
-	if (ret)
-		return ret;
-	free(pd);
-	return 0;
-}
-
 static struct ibv_mr *medge_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 				   uint64_t hca_va, int access)
 {
@@ -90,6 +65,39 @@ static struct ibv_mr *medge_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 		return NULL;
 	}
 	return &vmr->ibv_mr;
+}
+
+static int medge_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
+			  void *addr, size_t length, int access)
+{
+	struct ib_uverbs_rereg_mr_resp resp = {};
+	struct ibv_rereg_mr cmd = {};
+
+	return ibv_cmd_rereg_mr(vmr, flags, addr, length, (uintptr_t)addr,
+				access, pd, &cmd, sizeof(cmd), &resp,
+				sizeof(resp));
+}
+
+static struct ibv_mr *medge_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct verbs_mr *vmr;
+	int ret;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+	ret = ibv_cmd_query_mr(pd, vmr, handle);
+	if (ret) {
+		free(vmr);
+		errno = ret;
+		return NULL;
+	}
+	return &vmr->ibv_mr;
+}
+
+static void medge_unimport_mr(struct ibv_mr *mr)
+{
+	free(verbs_get_mr(mr));
 }
 
 static int medge_dereg_mr(struct verbs_mr *vmr)
@@ -141,71 +149,9 @@ static int medge_destroy_ah(struct ibv_ah *ibah)
 	return 0;
 }
 
-static struct ibv_cq *medge_create_cq(struct ibv_context *context, int cqe,
-				      struct ibv_comp_channel *channel,
-				      int comp_vector)
-{
-	struct {
-		struct ib_uverbs_create_cq_resp ibv_resp;
-		struct medge_create_cq_resp drv;
-	} resp = {};
-	struct ibv_create_cq cmd = {};
-	struct medge_cq *cq;
-	int ret;
-
-	static_assert(offsetof(typeof(resp), drv) == sizeof(resp.ibv_resp),
-		      "the driver's part follows without padding");
-
-	cq = calloc(1, sizeof(*cq));
-	if (!cq)
-		return NULL;
-
-	ret = ibv_cmd_create_cq(context, cqe, channel, comp_vector,
-				&cq->vcq.cq, &cmd, sizeof(cmd), &resp.ibv_resp,
-				sizeof(resp));
-	if (ret)
-		goto err_free;
-
-	ret = medge_ring_map(&cq->ring, context->cmd_fd, &resp.drv.cq);
-	if (!ret && (!cq->ring.hdr || cq->ring.shift != MEDGE_CQE_SHIFT))
-		ret = EPROTO;
-	if (ret) {
-		verbs_err(verbs_get_ctx(context),
-			  "cannot map the completion ring: %s\n",
-			  strerror(ret));
-		goto err_destroy;
-	}
-
-	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
-	return &cq->vcq.cq;
-
-err_destroy:
-	medge_ring_unmap(&cq->ring);
-	ibv_cmd_destroy_cq(&cq->vcq.cq);
-err_free:
-	free(cq);
-	errno = ret;
-	return NULL;
-}
-
-static int medge_destroy_cq(struct ibv_cq *ibcq)
-{
-	struct medge_cq *cq = to_medge_cq(ibcq);
-	int ret;
-
-	ret = ibv_cmd_destroy_cq(ibcq);
-	if (ret)
-		return ret;
-
-	medge_ring_unmap(&cq->ring);
-	pthread_spin_destroy(&cq->lock);
-	free(cq);
-	return 0;
-}
-
-static int medge_queue_map(struct medge_queue *q, int cmd_fd,
-			   const struct medge_ring_map *map, uint32_t max_sge,
-			   size_t wqe_size)
+int medge_queue_map(struct medge_queue *q, int cmd_fd,
+		    const struct medge_ring_map *map, uint32_t max_sge,
+		    size_t wqe_size)
 {
 	int ret;
 
@@ -239,18 +185,18 @@ static int medge_qp_map(struct medge_qp *qp, int cmd_fd,
 					       sizeof(struct medge_sge));
 }
 
-static void medge_qp_free(struct medge_qp *qp)
+void medge_qp_free(struct medge_qp *qp)
 {
 	medge_ring_unmap(&qp->sq.ring);
 	medge_ring_unmap(&qp->rq.ring);
-	pthread_spin_destroy(&qp->sq.lock);
-	pthread_spin_destroy(&qp->rq.lock);
+	medge_lock_destroy(&qp->sq.lock);
+	medge_lock_destroy(&qp->rq.lock);
 	free(qp);
 }
 
-static struct ibv_qp *medge_make_qp(struct ibv_pd *pd,
-				    struct ibv_qp_init_attr *attr,
-				    uint32_t flags)
+struct ibv_qp *medge_create_qp_flags(struct ibv_context *context,
+				     struct ibv_qp_init_attr_ex *attr,
+				     uint32_t flags)
 {
 	struct {
 		struct ib_uverbs_create_qp_resp ibv_resp;
@@ -261,6 +207,7 @@ static struct ibv_qp *medge_make_qp(struct ibv_pd *pd,
 		struct medge_create_qp_req drv;
 	} cmd = { .drv.flags = flags };
 	struct medge_qp *qp;
+	bool single, ex;
 	int ret;
 
 	static_assert(offsetof(typeof(cmd), drv) == sizeof(cmd.ibv_cmd) &&
@@ -268,27 +215,39 @@ static struct ibv_qp *medge_make_qp(struct ibv_pd *pd,
 				      sizeof(resp.ibv_resp),
 		      "the driver's parts follow without padding");
 
+	ex = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	if (attr->comp_mask & ~MEDGE_QP_COMP_MASK ||
+	    (ex && !medge_wr_has(attr->qp_type, attr->send_ops_flags))) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	pthread_spin_init(&qp->sq.lock, PTHREAD_PROCESS_PRIVATE);
-	pthread_spin_init(&qp->rq.lock, PTHREAD_PROCESS_PRIVATE);
+	single = attr->comp_mask & IBV_QP_INIT_ATTR_PD &&
+		 to_medge_pd(attr->pd)->td;
+	medge_lock_init(&qp->sq.lock, single);
+	medge_lock_init(&qp->rq.lock, single);
 
-	ret = ibv_cmd_create_qp(pd, &qp->vqp.qp, attr, &cmd.ibv_cmd,
-				sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ex)
+		medge_qp_ex_prepare(&qp->vqp);
+	ret = ibv_cmd_create_qp_ex(context, &qp->vqp, attr, &cmd.ibv_cmd,
+				   sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (ret)
 		goto err_free;
 
-	ret = medge_qp_map(qp, pd->context->cmd_fd, &attr->cap, &resp.drv);
+	ret = medge_qp_map(qp, context->cmd_fd, &attr->cap, &resp.drv);
 	if (ret) {
-		verbs_err(verbs_get_ctx(pd->context),
+		verbs_err(verbs_get_ctx(context),
 			  "cannot map the rings of QP %u: %s\n",
 			  qp->vqp.qp.qp_num, strerror(ret));
 		goto err_destroy;
 	}
 
+	if (ex)
+		medge_wr_init(qp);
 	qp->sig_all = attr->sq_sig_all;
-	qp->max_msg = to_medge_context(pd->context)->max_msg;
+	qp->max_msg = to_medge_context(context)->max_msg;
 	return &qp->vqp.qp;
 
 err_destroy:
@@ -299,29 +258,25 @@ err_free:
 	return NULL;
 }
 
-static struct ibv_qp *medge_create_qp(struct ibv_pd *pd,
-				      struct ibv_qp_init_attr *attr)
-{
-	return medge_make_qp(pd, attr, 0);
-}
-
-/* There are no extensions of rdma-core's yet. */
-struct ibv_qp *medge_create_qp_flags(struct ibv_context *context,
-				     struct ibv_qp_init_attr_ex *attr,
-				     uint32_t flags)
-{
-	(void)context;
-	if (attr->comp_mask != IBV_QP_INIT_ATTR_PD) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	return medge_make_qp(attr->pd, (struct ibv_qp_init_attr *)attr, flags);
-}
-
 static struct ibv_qp *medge_create_qp_ex(struct ibv_context *context,
 					 struct ibv_qp_init_attr_ex *attr)
 {
 	return medge_create_qp_flags(context, attr, 0);
+}
+
+static struct ibv_qp *medge_create_qp(struct ibv_pd *pd,
+				      struct ibv_qp_init_attr *plain)
+{
+	struct ibv_qp_init_attr_ex attr = {};
+	struct ibv_qp *qp;
+
+	memcpy(&attr, plain, sizeof(*plain));
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	attr.pd = pd;
+	qp = medge_create_qp_ex(pd->context, &attr);
+	if (qp)
+		plain->cap = attr.cap;
+	return qp;
 }
 
 /* RESET empties the rings; no post may see them half way. */
@@ -332,16 +287,21 @@ static int medge_reset_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 	struct ibv_modify_qp cmd = {};
 	int ret;
 
-	pthread_spin_lock(&qp->sq.lock);
-	pthread_spin_lock(&qp->rq.lock);
+	medge_lock(&qp->sq.lock);
+	medge_lock(&qp->rq.lock);
 	ret = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
 	if (!ret) {
 		ibqp->state = IBV_QPS_RESET;
 		medge_ring_resync(&qp->sq.ring);
 		medge_ring_resync(&qp->rq.ring);
 	}
-	pthread_spin_unlock(&qp->rq.lock);
-	pthread_spin_unlock(&qp->sq.lock);
+	medge_unlock(&qp->rq.lock);
+	medge_unlock(&qp->sq.lock);
+	if (!ret) {
+		medge_cq_clean(ibqp->send_cq, ibqp->qp_num);
+		if (ibqp->recv_cq != ibqp->send_cq)
+			medge_cq_clean(ibqp->recv_cq, ibqp->qp_num);
+	}
 	return ret;
 }
 
@@ -389,26 +349,56 @@ static void medge_free_context(struct ibv_context *context)
  * (x86's fast strings) whose stores may become visible in any order.
  */
 const struct verbs_context_ops medge_context_ops = {
+	.alloc_dm = medge_alloc_dm,
+	.alloc_mw = medge_alloc_mw,
+	.alloc_parent_domain = medge_alloc_parent_domain,
 	.alloc_pd = medge_alloc_pd,
+	.alloc_td = medge_alloc_td,
 	.attach_mcast = ibv_cmd_attach_mcast,
+	.bind_mw = medge_bind_mw,
+	.close_xrcd = medge_close_xrcd,
 	.create_ah = medge_create_ah,
 	.create_cq = medge_create_cq,
+	.create_cq_ex = medge_create_cq_ex,
 	.create_qp = medge_create_qp,
 	.create_qp_ex = medge_create_qp_ex,
+	.create_srq = medge_create_srq,
+	.create_srq_ex = medge_create_srq_ex,
+	.dealloc_mw = medge_dealloc_mw,
 	.dealloc_pd = medge_dealloc_pd,
+	.dealloc_td = medge_dealloc_td,
 	.dereg_mr = medge_dereg_mr,
 	.destroy_ah = medge_destroy_ah,
 	.destroy_cq = medge_destroy_cq,
 	.destroy_qp = medge_destroy_qp,
+	.destroy_srq = medge_destroy_srq,
 	.detach_mcast = ibv_cmd_detach_mcast,
 	.free_context = medge_free_context,
+	.free_dm = medge_free_dm,
+	.get_srq_num = medge_get_srq_num,
+	.import_dm = medge_import_dm,
+	.import_mr = medge_import_mr,
+	.import_pd = medge_import_pd,
+	.modify_cq = medge_modify_cq,
 	.modify_qp = medge_modify_qp,
+	.modify_srq = medge_modify_srq,
+	.open_qp = medge_open_qp,
+	.open_xrcd = medge_open_xrcd,
 	.poll_cq = medge_poll_cq,
 	.post_recv = medge_post_recv,
 	.post_send = medge_post_send,
+	.post_srq_recv = medge_post_srq_recv,
 	.query_device_ex = medge_query_device_ex,
 	.query_port = medge_query_port,
 	.query_qp = medge_query_qp,
+	.query_srq = medge_query_srq,
+	.query_rt_values = medge_query_rt_values,
+	.reg_dm_mr = medge_reg_dm_mr,
 	.reg_mr = medge_reg_mr,
 	.req_notify_cq = ibv_cmd_req_notify_cq,
+	.rereg_mr = medge_rereg_mr,
+	.resize_cq = medge_resize_cq,
+	.unimport_dm = medge_unimport_dm,
+	.unimport_mr = medge_unimport_mr,
+	.unimport_pd = medge_unimport_pd,
 };

@@ -54,6 +54,11 @@ enum medge_wqe_opcode {
 	MEDGE_WQE_READ,
 	MEDGE_WQE_CMP_SWAP,
 	MEDGE_WQE_FETCH_ADD,
+	MEDGE_WQE_SEND_INV,		/* rkey: what the peer shall invalidate */
+	MEDGE_WQE_ATOMIC_WRITE,
+	MEDGE_WQE_FLUSH,
+	MEDGE_WQE_LOCAL_INV,		/* rkey: what to invalidate here */
+	MEDGE_WQE_BIND_MW,
 	MEDGE_WQE_OPCODES,
 };
 
@@ -79,16 +84,46 @@ struct medge_send_wqe {
 	__u8 num_sge;
 	__u16 flags;			/* enum medge_wqe_flags */
 	__be32 imm;
-	__aligned_u64 remote_addr;
-	__u32 rkey;
+	__aligned_u64 remote_addr;	/* BIND_MW: where the window starts */
+	__u32 rkey;			/* BIND_MW: the window's from now on */
 	__u32 inline_len;
-	__aligned_u64 compare_add;	/* atomics: IBTA 9.4.5 */
-	__aligned_u64 swap;
-	/* UD: struct medge_create_ah_resp.ah, and who is meant behind it. */
-	__u32 ud_ah;
-	__u32 ud_qpn;
-	__u32 ud_qkey;
+	union {
+		struct {
+			__aligned_u64 compare_add;	/* atomics: IBTA 9.4.5 */
+			__aligned_u64 swap;
+		};
+		struct {
+			__aligned_u64 bind_length;	/* BIND_MW; 0: unbind */
+			__u32 bind_lkey;		/* MR the window is in */
+			__u32 bind_access;		/* enum ib_uverbs_access_flags */
+		};
+		struct {
+			__aligned_u64 flush_length;	/* FLUSH */
+			__u32 flush_type;		/* enum medge_flush_type */
+			__u32 flush_level;		/* enum medge_flush_level */
+		};
+	};
+	union {
+		struct {
+			/* UD: struct medge_create_ah_resp.ah, and who is meant behind it. */
+			__u32 ud_ah;
+			__u32 ud_qpn;
+			__u32 ud_qkey;
+		};
+		__u32 srqn;		/* XRC: whose receives it shall use */
+	};
 	__u32 reserved;
+};
+
+/* As IBTA's FETH has them. */
+enum medge_flush_type {
+	MEDGE_FLUSH_GLOBAL = 1 << 0,
+	MEDGE_FLUSH_PERSISTENT = 1 << 1,
+};
+
+enum medge_flush_level {
+	MEDGE_FLUSH_RANGE,
+	MEDGE_FLUSH_MR,
 };
 
 /* A receive WQE: 16 bytes, then num_sge medge_sge. */
@@ -136,6 +171,7 @@ struct medge_alloc_ucontext_resp {
 	__u32 reserved;
 };
 
+/* Of resize CQ, too. */
 struct medge_create_cq_resp {
 	struct medge_ring_map cq;
 };
@@ -254,6 +290,26 @@ struct medge_qp_info {
 	__aligned_u64 retransmits;
 	__aligned_u64 dups;		/* frames received twice */
 	__aligned_u64 held;		/* frames that ever had to wait */
+};
+
+/* An SRQ's ring is as an RQ's; an entry is given back as soon as it is read. */
+struct medge_create_srq_resp {
+	struct medge_ring_map rq;
+};
+
+/* Device memory is mapped as a ring is: its bytes are where a ring's entries are. */
+enum medge_attr_dm_alloc {
+	MEDGE_ATTR_DM_ALLOC_MAP = 1U << 12,	/* struct medge_ring_map, out */
+};
+
+enum medge_methods_dm {
+	MEDGE_METHOD_DM_QUERY = 1U << 12,
+};
+
+enum medge_attr_dm_query {
+	MEDGE_ATTR_DM_QUERY_HANDLE = 1U << 12,
+	MEDGE_ATTR_DM_QUERY_MAP,
+	MEDGE_ATTR_DM_QUERY_LENGTH,		/* __u64, out: as it was asked for */
 };
 
 #endif /* MEDGE_ABI_USER_H */

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Shared receive queues: taken from by many QPs, told when they run low. */
+#include <linux/log2.h>
+#include <linux/random.h>
+
+#include "device.h"
+#include "qp.h"
+#include "srq.h"
+#include "verbs.h"
+
+static void raise_limit(struct work_struct *work)
+{
+	struct medge_srq *srq = container_of(work, struct medge_srq, limit_work);
+	struct ib_event event = {
+		.device = srq->ibsrq.device,
+		.event = IB_EVENT_SRQ_LIMIT_REACHED,
+		.element.srq = &srq->ibsrq,
+	};
+
+	if (srq->ibsrq.event_handler)
+		srq->ibsrq.event_handler(&event, srq->ibsrq.srq_context);
+}
+
+/* ---- taking ---- */
+
+/* Under srq->lock. */
+static void check_limit(struct medge_srq *srq)
+{
+	if (!srq->limit || medge_ring_posted(&srq->ring) >= srq->limit)
+		return;
+	srq->limit = 0;
+	schedule_work(&srq->limit_work);
+}
+
+/* Under srq->lock: there is one, or the user will ring when there is. */
+static bool await(struct medge_srq *srq)
+{
+	if (medge_ring_posted(&srq->ring))
+		return true;
+	WRITE_ONCE(srq->ring.hdr->need_doorbell, 1);
+	/* Pairs with the barrier between the user's prod and his look at this. */
+	smp_mb();
+	return medge_ring_posted(&srq->ring);
+}
+
+bool medge_srq_take(struct medge_srq *srq, struct medge_qp *qp,
+		    struct medge_recv_snap *snap, u32 index)
+{
+	struct medge_ring *ring = &srq->ring;
+	bool there;
+
+	spin_lock(&srq->lock);
+	there = await(srq);
+	if (there) {
+		medge_recv_snapshot(qp, snap,
+				    medge_ring_entry(ring, ring->cons),
+				    ring->shift, index, srq->ibsrq.pd);
+		ring->cons++;
+		ring->done = ring->cons;
+		/* The user writes the entry again only after we have read it. */
+		smp_store_release(&ring->hdr->cons, ring->cons);
+		check_limit(srq);
+	} else if (qp->srq && list_empty(&qp->srq_waits)) {
+		list_add_tail(&qp->srq_waits, &srq->waiting);
+	}
+	spin_unlock(&srq->lock);
+	return there;
+}
+
+void medge_srq_forget(struct medge_qp *qp)
+{
+	if (!qp->srq)
+		return;
+	spin_lock_bh(&qp->srq->lock);
+	list_del_init(&qp->srq_waits);
+	spin_unlock_bh(&qp->srq->lock);
+}
+
+/* The QP that has waited longest, held; NULL: none waits, or none is left. */
+static struct medge_qp *next_waiting(struct medge_srq *srq)
+{
+	struct medge_qp *qp;
+
+	spin_lock_bh(&srq->lock);
+	while ((qp = list_first_entry_or_null(&srq->waiting, struct medge_qp,
+					      srq_waits))) {
+		list_del_init(&qp->srq_waits);
+		/* One that is being destroyed is gone only after it was forgotten. */
+		if (medge_qp_hold(qp))
+			break;
+	}
+	spin_unlock_bh(&srq->lock);
+	return qp;
+}
+
+int medge_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad)
+{
+	struct medge_srq *srq = to_medge_srq(ibsrq);
+	struct medge_qp *qp;
+	u32 n = MEDGE_MAX_QP;
+
+	if (wr) {
+		*bad = wr;
+		return -EOPNOTSUPP;
+	}
+	spin_lock_bh(&srq->lock);
+	WRITE_ONCE(srq->ring.hdr->need_doorbell, 0);
+	spin_unlock_bh(&srq->lock);
+	/* Who still sees it rings again; the others' prod we see. */
+	smp_mb();
+	while (n-- && (qp = next_waiting(srq))) {
+		medge_recv_doorbell(qp);
+		medge_qp_put(qp);
+		if (!list_empty_careful(&qp->srq_waits))
+			break;
+	}
+	return 0;
+}
+
+/* ---- XRC: found by number ---- */
+
+static int publish(struct medge_srq *srq)
+{
+	struct medge_device *dev = to_medge_device(srq->ibsrq.device);
+	u32 srqn;
+	int err;
+
+	refcount_set(&srq->users, 1);
+	init_completion(&srq->unused);
+	do {
+		srqn = 1 + get_random_u32_below(BIT(24) - 1);
+		err = xa_insert(&dev->srqs, srqn, srq, GFP_KERNEL);
+	} while (err == -EBUSY);
+	if (!err)
+		srq->ibsrq.ext.xrc.srq_num = srqn;
+	return err;
+}
+
+static void withdraw(struct medge_srq *srq)
+{
+	xa_erase(&to_medge_device(srq->ibsrq.device)->srqs,
+		 srq->ibsrq.ext.xrc.srq_num);
+	medge_srq_put(srq);
+	wait_for_completion(&srq->unused);
+	/* ib_core frees it at once, and some may have found it just before. */
+	synchronize_rcu();
+}
+
+struct medge_srq *medge_srq_get(const struct medge_qp *qp, u32 srqn)
+{
+	struct medge_srq *srq;
+
+	rcu_read_lock();
+	srq = xa_load(&qp->dev->srqs, srqn);
+	if (srq && (srq->ibsrq.ext.xrc.xrcd != qp->ibqp.xrcd ||
+		    !refcount_inc_not_zero(&srq->users)))
+		srq = NULL;
+	rcu_read_unlock();
+	return srq;
+}
+
+void medge_srq_put(struct medge_srq *srq)
+{
+	if (refcount_dec_and_test(&srq->users))
+		complete(&srq->unused);
+}
+
+/* ---- the object ---- */
+
+static int check_init(const struct ib_srq_init_attr *init,
+		      const struct ib_udata *udata)
+{
+	if (!udata || (init->srq_type != IB_SRQT_BASIC &&
+		       init->srq_type != IB_SRQT_XRC))
+		return -EOPNOTSUPP;
+	if (!init->attr.max_wr || init->attr.max_wr > MEDGE_MAX_QP_WR ||
+	    init->attr.max_sge > MEDGE_MAX_SGE ||
+	    init->attr.srq_limit > init->attr.max_wr)
+		return -EINVAL;
+	return udata->outlen < sizeof(struct medge_create_srq_resp) ? -EINVAL : 0;
+}
+
+int medge_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+		     struct ib_udata *udata)
+{
+	struct medge_srq *srq = to_medge_srq(ibsrq);
+	struct medge_create_srq_resp resp = {};
+	u32 shift;
+	int err;
+
+	err = check_init(init, udata);
+	if (err)
+		return err;
+	spin_lock_init(&srq->lock);
+	INIT_WORK(&srq->limit_work, raise_limit);
+	INIT_LIST_HEAD(&srq->waiting);
+	srq->max_sge = max(init->attr.max_sge, 1u);
+	shift = ilog2(roundup_pow_of_two(sizeof(struct medge_recv_wqe) +
+					 srq->max_sge *
+					 sizeof(struct medge_sge)));
+	err = medge_ring_create(&srq->ring, medge_udata_context(udata),
+				init->attr.max_wr, shift, &resp.rq);
+	if (err)
+		return err;
+	init->attr.max_wr = resp.rq.nentries;
+	init->attr.max_sge = srq->max_sge;
+	srq->limit = init->attr.srq_limit;
+	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	if (!err && init->srq_type == IB_SRQT_XRC)
+		err = publish(srq);
+	if (err)
+		medge_ring_destroy(&srq->ring);
+	return err;
+}
+
+int medge_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+		     enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	struct medge_srq *srq = to_medge_srq(ibsrq);
+
+	if (mask & ~(u32)IB_SRQ_LIMIT)
+		return -EOPNOTSUPP;
+	if (attr->srq_limit > srq->ring.mask + 1)
+		return -EINVAL;
+	spin_lock_bh(&srq->lock);
+	srq->limit = attr->srq_limit;
+	check_limit(srq);
+	spin_unlock_bh(&srq->lock);
+	return 0;
+}
+
+int medge_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+{
+	struct medge_srq *srq = to_medge_srq(ibsrq);
+
+	attr->max_wr = srq->ring.mask + 1;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = READ_ONCE(srq->limit);
+	return 0;
+}
+
+int medge_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	struct medge_srq *srq = to_medge_srq(ibsrq);
+
+	if (ibsrq->srq_type == IB_SRQT_XRC)
+		withdraw(srq);
+	cancel_work_sync(&srq->limit_work);
+	medge_ring_destroy(&srq->ring);
+	return 0;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Shared receive queues. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "medge.h"
+
+/* A POST_SRQ_RECV command of no work requests: look at the ring. */
+static int medge_srq_doorbell(const struct ibv_srq *ibsrq)
+{
+	struct ib_uverbs_post_srq_recv_resp resp;
+	struct ibv_post_srq_recv cmd = {
+		.hdr.command = IB_USER_VERBS_CMD_POST_SRQ_RECV,
+		.hdr.in_words = sizeof(cmd) / 4,
+		.hdr.out_words = sizeof(resp) / 4,
+		.response = (uintptr_t)&resp,
+		.srq_handle = ibsrq->handle,
+		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
+	};
+
+	if (write(ibsrq->context->cmd_fd, &cmd, sizeof(cmd)) != sizeof(cmd))
+		return errno;
+	return 0;
+}
+
+static void medge_srq_free(struct medge_srq *srq)
+{
+	medge_ring_unmap(&srq->rq.ring);
+	medge_lock_destroy(&srq->rq.lock);
+	free(srq);
+}
+
+static int medge_srq_map(struct medge_srq *srq, struct ibv_context *context,
+			 uint32_t max_sge,
+			 const struct medge_create_srq_resp *resp)
+{
+	int ret;
+
+	ret = medge_queue_map(&srq->rq, context->cmd_fd, &resp->rq, max_sge,
+			      sizeof(struct medge_recv_wqe) +
+				      max_sge * sizeof(struct medge_sge));
+	if (!ret && !srq->rq.ring.hdr)
+		ret = EPROTO;
+	if (ret)
+		verbs_err(verbs_get_ctx(context),
+			  "cannot map the ring of an SRQ: %s\n", strerror(ret));
+	return ret;
+}
+
+struct ibv_srq *medge_create_srq_ex(struct ibv_context *context,
+				    struct ibv_srq_init_attr_ex *attr)
+{
+	struct {
+		struct ib_uverbs_create_srq_resp ibv_resp;
+		struct medge_create_srq_resp drv;
+	} resp = {};
+	struct ibv_create_xsrq cmd = {};
+	struct medge_srq *srq;
+	int ret;
+
+	static_assert(offsetof(typeof(resp), drv) == sizeof(resp.ibv_resp),
+		      "the driver's part follows without padding");
+
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+	medge_lock_init(&srq->rq.lock,
+			attr->comp_mask & IBV_SRQ_INIT_ATTR_PD && attr->pd &&
+				to_medge_pd(attr->pd)->td);
+	ret = ibv_cmd_create_srq_ex(context, &srq->vsrq, attr, &cmd,
+				    sizeof(cmd), &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		goto err_free;
+	ret = medge_srq_map(srq, context, attr->attr.max_sge, &resp.drv);
+	if (!ret)
+		return &srq->vsrq.srq;
+
+	ibv_cmd_destroy_srq(&srq->vsrq.srq);
+err_free:
+	medge_srq_free(srq);
+	errno = ret;
+	return NULL;
+}
+
+struct ibv_srq *medge_create_srq(struct ibv_pd *pd,
+				 struct ibv_srq_init_attr *plain)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.srq_context = plain->srq_context,
+		.attr = plain->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = pd,
+	};
+	struct ibv_srq *srq;
+
+	srq = medge_create_srq_ex(pd->context, &attr);
+	if (srq)
+		plain->attr = attr.attr;
+	return srq;
+}
+
+int medge_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
+{
+	struct medge_srq *srq = to_medge_srq(ibsrq);
+
+	if (srq->vsrq.srq_type != IBV_SRQT_XRC)
+		return EINVAL;
+	*srq_num = srq->vsrq.srq_num;
+	return 0;
+}
+
+int medge_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct ibv_modify_srq cmd = {};
+
+	return ibv_cmd_modify_srq(srq, attr, mask, &cmd, sizeof(cmd));
+}
+
+int medge_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd = {};
+
+	return ibv_cmd_query_srq(srq, attr, &cmd, sizeof(cmd));
+}
+
+int medge_destroy_srq(struct ibv_srq *ibsrq)
+{
+	int ret;
+
+	ret = ibv_cmd_destroy_srq(ibsrq);
+	if (ret)
+		return ret;
+	medge_srq_free(to_medge_srq(ibsrq));
+	return 0;
+}
+
+int medge_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad_wr)
+{
+	struct medge_queue *rq = &to_medge_srq(ibsrq)->rq;
+	struct ibv_recv_wr *first = wr;
+	int ret = 0, err;
+
+	medge_lock(&rq->lock);
+	for (; wr; wr = wr->next) {
+		ret = medge_push_recv(rq, wr);
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	if (wr != first) {
+		medge_ring_publish(&rq->ring);
+		if (medge_ring_need_doorbell(&rq->ring)) {
+			err = medge_srq_doorbell(ibsrq);
+			if (err && !ret) {
+				ret = err;
+				*bad_wr = first;
+			}
+		}
+	}
+	medge_unlock(&rq->lock);
+	return ret;
+}
