@@ -15,6 +15,7 @@ suite() {
 		entry "lab/$case" "$LAB/selftest.sh" "$case"
 	done < <("$LAB/selftest.sh" --list)
 	entry demo "$LAB/lab" demo
+	entry pyverbs-build tests/verbs/get-pyverbs
 	# Every boot that a script in tests/verbs asks for in its head, one a line:
 	#   # lab: --rails 2 --mtu 9000 --kernel debug
 	#   # lab: --type rxe -- ARGS FOR THE SCRIPT

@@ -7,7 +7,8 @@
 #
 # Prints a line for each type of device. medge must pass all but what pyverbs.skips lists with its reason.
 #
-# lab: --type medge,rxe,siw
+# lab: --type medge,rxe,siw -- 56.1
+# lab:
 # lab: --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
@@ -63,7 +64,7 @@ suite >"$OUT.log" 2>&1
 [ "${TYPE}" != medge ] || printf '%-24s%8s%8s%8s%8s\n' "rdma-core $RELEASE" passed failed errors skipped
 printf '%-24s%8d%8d%8d%8d\n' "  $TYPE" "$(count pass)" "$(count fail)" "$(count error)" "$(count skip)"
 [ "$TYPE" = medge ] || exit 0
-/usr/bin/python3 "$HERE/pyverbs_judge.py" "$OUT.results" "$HERE/pyverbs.skips" || {
+/usr/bin/python3 "$HERE/pyverbs_judge.py" "$OUT.results" "$HERE/pyverbs.skips" "$RELEASE" || {
 	failed "the suite on medge"
 	grep -A30 -E '^(FAIL|ERROR): ' "$OUT.log" | head -n 100
 }
