@@ -235,6 +235,9 @@ static void reset_qp(struct medge_qp *qp)
 {
 	stop_qp(qp);
 	reset_rings(qp);
+	qp->uc = (struct medge_uc) {};
+	qp->recv_base = 0;
+	qp->op_base = 0;
 	qp->unsent = false;
 	qp->refused = false;
 	qp->flush_late = false;
@@ -253,6 +256,7 @@ static int check_init(const struct ib_qp_init_attr *init,
 
 	switch (init->qp_type) {
 	case IB_QPT_RC:
+	case IB_QPT_UC:
 	case IB_QPT_UD:
 	case IB_QPT_XRC_INI:
 	case IB_QPT_XRC_TGT:
@@ -584,7 +588,7 @@ static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
 	to->ah_attr.grh.sgid_attr = NULL;
 }
 
-/* One of datagrams has nothing to set up, so its states are but names. */
+/* Where nothing is acknowledged, nothing is set up: states are but names. */
 static int enter_ud_state(struct medge_qp *qp, enum ib_qp_state next)
 {
 	switch (next) {
@@ -640,7 +644,7 @@ static int modify(struct medge_qp *qp, const struct ib_qp_attr *attr, int mask)
 	if (err)
 		return err;
 	store_attr(qp, attr, mask);
-	if (medge_qp_is_ud(qp))
+	if (medge_qp_is_ud(qp) || medge_qp_is_uc(qp))
 		return enter_ud_state(qp, next);
 	return enter_state(qp, cur, next);
 }

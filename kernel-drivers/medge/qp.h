@@ -19,6 +19,20 @@
 
 struct medge_srq;
 
+/**
+ * struct medge_uc - how far a UC QP is with the messages at hand
+ * @seg_len: payload of a frame of the one being sent
+ * @tx_index: its SQ index
+ * @rx_op: the one being received, as its first frame had it
+ */
+struct medge_uc {
+	bool sending, receiving;
+	u16 seg_len;
+	u32 tx_psn, tx_msg, tx_index, tx_offset;
+	u32 rx_msg, rx_offset;
+	struct medge_op rx_op;
+};
+
 /* A send WQE taken from the ring, once and for all; slot op_no & snap_mask. */
 struct medge_send_snap {
 	struct medge_send_wqe wqe;	/* num_sge, inline_len are checked */
@@ -100,6 +114,7 @@ struct medge_qp {
 	u64 now;
 	u32 recv_base;
 	u32 op_base;
+	struct medge_uc uc;
 	u32 placing;
 	bool sending, unsent, refused, flush_late;
 	struct medge_ring sq;
@@ -130,6 +145,11 @@ static inline struct medge_cq *medge_qp_send_cq(const struct medge_qp *qp)
 static inline struct medge_cq *medge_qp_recv_cq(const struct medge_qp *qp)
 {
 	return to_medge_cq(qp->ibqp.recv_cq);
+}
+
+static inline bool medge_qp_is_uc(const struct medge_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_UC;
 }
 
 /* It has no connection: what it sends are datagrams. */

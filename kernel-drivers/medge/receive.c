@@ -8,6 +8,7 @@
 #include "qp.h"
 #include "rail.h"
 #include "stats.h"
+#include "uc.h"
 #include "ud.h"
 
 enum {
@@ -204,7 +205,10 @@ void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
 		kfree_skb(skb);
 		return;
 	}
-	receive(qp, &a, l2);
+	if (medge_qp_is_uc(qp))
+		medge_uc_receive(qp, skb, &a.frame, l2);
+	else
+		receive(qp, &a, l2);
 	medge_qp_put(qp);
 }
 

@@ -11,6 +11,7 @@
 #include "qp.h"
 #include "snap.h"
 #include "stats.h"
+#include "uc.h"
 #include "ud.h"
 
 enum {
@@ -468,6 +469,8 @@ void medge_send_doorbell(struct medge_qp *qp)
 	qp->now = ktime_get_ns();
 	if (medge_qp_is_ud(qp))
 		medge_ud_send_unlock(qp);
+	else if (medge_qp_is_uc(qp))
+		medge_uc_send_unlock(qp);
 	else
 		medge_send_unlock(qp);
 	medge_qp_put(qp);

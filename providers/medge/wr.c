@@ -327,6 +327,9 @@ bool medge_wr_has(enum ibv_qp_type type, uint64_t send_ops)
 
 	if (type == IBV_QPT_UD)
 		known = medge_datagram_ops;
+	else if (type == IBV_QPT_UC)
+		known = medge_datagram_ops | IBV_QP_EX_WITH_RDMA_WRITE |
+			IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
 	else if (type == IBV_QPT_XRC_SEND)
 		known &= ~(uint64_t)(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
 				     IBV_QP_EX_WITH_FLUSH);

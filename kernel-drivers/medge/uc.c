@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Unreliable connections: nothing is acknowledged or sent again. Frames carry
+ * copies, since a send completes when it has left. All of a QP's go on one rail,
+ * so that they come in order; a message of which one is missing is dropped.
+ */
+#include <linux/etherdevice.h>
+
+#include "device.h"
+#include "place.h"
+#include "post.h"
+#include "qp.h"
+#include "rail.h"
+#include "snap.h"
+#include "stats.h"
+#include "uc.h"
+
+enum {
+	/* Built in one go, under the lock. */
+	UC_BATCH = 16,
+	/* Goes of one turn; in softirq and out of it. */
+	UC_GOES_SOFTIRQ = 4,
+	UC_GOES = 64,
+};
+
+/* What a UC QP can ask of its peer; 0: not that. */
+static const struct uc_kind {
+	bool known;
+	bool is_send;
+	bool consumes;
+	bool has_imm;
+} uc_kinds[MEDGE_OPCODES] = {
+	[MEDGE_OP_WRITE] = { .known = true },
+	[MEDGE_OP_WRITE_IMM] = {
+		.known = true, .consumes = true, .has_imm = true
+	},
+	[MEDGE_OP_SEND] = { .known = true, .is_send = true, .consumes = true },
+	[MEDGE_OP_SEND_IMM] = {
+		.known = true, .is_send = true, .consumes = true, .has_imm = true
+	},
+};
+
+static const u8 wire_opcodes[MEDGE_WQE_OPCODES] = {
+	[MEDGE_WQE_WRITE] = MEDGE_OP_WRITE,
+	[MEDGE_WQE_WRITE_IMM] = MEDGE_OP_WRITE_IMM,
+	[MEDGE_WQE_SEND] = MEDGE_OP_SEND,
+	[MEDGE_WQE_SEND_IMM] = MEDGE_OP_SEND_IMM,
+};
+
+/* ---- send ---- */
+
+static enum medge_status check(const struct medge_send_snap *snap)
+{
+	switch (snap->wqe.opcode) {
+	case MEDGE_WQE_WRITE:
+	case MEDGE_WQE_WRITE_IMM:
+	case MEDGE_WQE_SEND:
+	case MEDGE_WQE_SEND_IMM:
+		return MEDGE_OK;
+	default:
+		return MEDGE_LOCAL_OPERATION;
+	}
+}
+
+/* A bad WQE stops the send queue, but not the receive queue. */
+static void end_message(struct medge_qp *qp, const struct medge_send_snap *snap,
+			enum medge_status status)
+{
+	qp->uc.sending = false;
+	qp->uc.tx_msg++;
+	medge_send_done(qp, snap, status);
+	if (!status)
+		return;
+	qp->state = IB_QPS_SQE;
+	medge_flush_sq(qp);
+}
+
+/* Return: a message is being sent. */
+static bool begin_message(struct medge_qp *qp)
+{
+	struct medge_send_snap *snap;
+	enum medge_status status;
+	u32 index;
+
+	if (qp->uc.sending)
+		return true;
+	if (!medge_ring_posted(&qp->sq))
+		return false;
+	index = qp->sq.cons++;
+	snap = medge_snap_send(qp, index);
+	status = medge_post_snapshot(qp, snap, index);
+	if (!status)
+		status = check(snap);
+	if (status) {
+		end_message(qp, snap, status);
+		return false;
+	}
+	qp->uc.sending = true;
+	qp->uc.tx_index = index;
+	qp->uc.tx_offset = 0;
+	qp->uc.seg_len = medge_rails_mtu(qp->dev) - MEDGE_HDR_LEN;
+	return true;
+}
+
+static void put_header(struct medge_qp *qp, const struct medge_send_snap *snap,
+		       u32 len, void *to)
+{
+	struct medge_frame f = {
+		.type = MEDGE_FRAME_DATA,
+		.nops = 1,
+		.seg_len = qp->uc.seg_len,
+		.qpn = qp->attr.dest_qp_num,
+		.psn = qp->uc.tx_psn++,
+	};
+	struct medge_op op = {
+		.opcode = wire_opcodes[snap->wqe.opcode],
+		.len = len,
+		.op_no = qp->uc.tx_msg,
+		.op_len = snap->len,
+		.offset = qp->uc.tx_offset,
+		.imm = snap->wqe.imm,
+	};
+
+	if (!uc_kinds[op.opcode].is_send) {
+		op.addr = snap->wqe.remote_addr;
+		op.rkey = snap->wqe.rkey;
+	}
+	if (snap->wqe.flags & MEDGE_WQE_SOLICITED)
+		op.flags |= MEDGE_OP_SOLICITED;
+	medge_wire_encode_frame(to, &f);
+	medge_wire_encode_op(to + sizeof(struct medge_frame_hdr), &op);
+}
+
+static bool put_payload(struct medge_qp *qp, const struct medge_send_snap *snap,
+			void *to, u32 len)
+{
+	struct medge_walk walk;
+	bool ok;
+
+	if (snap->wqe.flags & MEDGE_WQE_INLINE) {
+		memcpy(to, snap->data + qp->uc.tx_offset, len);
+		return true;
+	}
+	medge_walk_start(&walk, qp, qp->ibqp.pd, 0, medge_snap_sges(snap),
+			 snap->wqe.num_sge, qp->uc.tx_offset, len);
+	ok = medge_walk_read(&walk, to, len);
+	return medge_walk_end(&walk) && ok;
+}
+
+/* The next frame of the message. What there is no memory for is lost. */
+static void send_frame(struct medge_qp *qp, struct sk_buff_head *out)
+{
+	struct medge_send_snap *snap = medge_snap_send(qp, qp->uc.tx_index);
+	u32 len = min_t(u32, snap->len - qp->uc.tx_offset, qp->uc.seg_len);
+	struct sk_buff *skb = medge_send_skb(qp, MEDGE_HDR_LEN + len);
+
+	if (skb) {
+		put_header(qp, snap, len, skb_put(skb, MEDGE_HDR_LEN));
+		if (!put_payload(qp, snap, skb_put(skb, len), len)) {
+			kfree_skb(skb);
+			end_message(qp, snap, MEDGE_LOCAL_PROTECTION);
+			return;
+		}
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+		__skb_queue_tail(out, skb);
+	}
+	qp->uc.tx_offset += len;
+	if (qp->uc.tx_offset >= snap->len)
+		end_message(qp, snap, MEDGE_OK);
+}
+
+/* Under qp->lock. Return: there is something in @out, and qp->sending is set. */
+static bool fill(struct medge_qp *qp, struct sk_buff_head *out)
+{
+	u32 n;
+
+	if (qp->sending || !qp->sq.hdr)
+		return false;
+	for (n = 0; n < UC_BATCH; n++) {
+		if (qp->state != IB_QPS_RTS || !begin_message(qp))
+			break;
+		send_frame(qp, out);
+	}
+	qp->sending = !skb_queue_empty(out);
+	return qp->sending;
+}
+
+static void xmit(struct medge_qp *qp, struct sk_buff_head *out)
+{
+	u32 rail = medge_rail_for_turn(qp->dev,
+				       qp->qpn ^ qp->attr.dest_qp_num);
+	struct medge_l2 l2 = qp->l2;
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(out)))
+		medge_rail_xmit(qp->dev, rail, &l2, skb, !skb_queue_empty(out),
+				false);
+}
+
+/*
+ * Turns as those of connections: nobody else sends for this QP until they are
+ * over, so its frames stay in order.
+ */
+void medge_uc_send_unlock(struct medge_qp *qp)
+{
+	u32 goes = in_serving_softirq() ? UC_GOES_SOFTIRQ : UC_GOES;
+	struct sk_buff_head out;
+
+	__skb_queue_head_init(&out);
+	while (fill(qp, &out)) {
+		/* BHs stay off: nobody preempts who is sending. */
+		spin_unlock(&qp->lock);
+		xmit(qp, &out);
+		/* Here the frames may be received, if the peer is near. */
+		local_bh_enable();
+		spin_lock_bh(&qp->lock);
+		qp->sending = false;
+		qp->now = ktime_get_ns();
+		if (!--goes) {
+			tasklet_schedule(&qp->kpost.bell);
+			break;
+		}
+	}
+	spin_unlock_bh(&qp->lock);
+}
+
+/* ---- receive ---- */
+
+static bool may_receive(const struct medge_qp *qp, const struct medge_rx_l2 *l2)
+{
+	switch (qp->state) {
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+	case IB_QPS_SQE:
+		break;
+	default:
+		return false;
+	}
+	return ether_addr_equal(qp->l2.dmac, l2->smac) && !l2->multicast &&
+	       medge_vlan_matches(qp->l2.vlan, l2->vlan);
+}
+
+static bool may_write(struct medge_qp *qp, const struct medge_op *op)
+{
+	struct medge_mr *mr;
+
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE))
+		return false;
+	if (!op->op_len)
+		return true;
+	mr = medge_mr_get(qp, qp->ibqp.pd, op->rkey, op->addr, op->op_len,
+			  IB_ACCESS_REMOTE_WRITE);
+	if (mr)
+		medge_mr_put(mr);
+	return mr;
+}
+
+/* A message begins; one that did not come to its end leaves its receive to it. */
+static bool begin_receive(struct medge_qp *qp, const struct medge_op *op)
+{
+	struct medge_recv_snap *snap;
+
+	if (!uc_kinds[op->opcode].is_send)
+		return may_write(qp, op);
+	snap = medge_recv_take(qp, qp->rq.done, 0);
+	if (!snap) {
+		medge_count(qp->dev, rx_no_recv);
+		return false;
+	}
+	if (snap->status || op->op_len > snap->len) {
+		medge_count(qp->dev, rx_too_long);
+		return false;
+	}
+	return true;
+}
+
+static void complete_receive(struct medge_qp *qp, const struct medge_op *op)
+{
+	const struct uc_kind *kind = &uc_kinds[op->opcode];
+	struct medge_recv_snap *snap;
+	struct medge_cqe cqe = {
+		.status = IB_WC_SUCCESS,
+		.opcode = kind->is_send ? IB_WC_RECV : IB_WC_RECV_RDMA_WITH_IMM,
+		.qp_num = qp->qpn,
+		.src_qp = qp->attr.dest_qp_num,
+		.byte_len = op->op_len,
+		.timestamp = qp->now,
+	};
+
+	if (!kind->consumes)
+		return;
+	snap = medge_recv_take(qp, qp->rq.done, 0);
+	if (!snap) {
+		medge_count(qp->dev, rx_no_recv);
+		return;
+	}
+	cqe.wr_id = snap->wr_id;
+	if (kind->has_imm) {
+		cqe.imm = op->imm;
+		cqe.wc_flags = IB_WC_WITH_IMM;
+	}
+	medge_recv_done(qp, snap, &cqe, op->flags & MEDGE_OP_SOLICITED);
+}
+
+/* Under qp->lock. Return: the frame was of use. */
+static bool receive(struct medge_qp *qp, struct sk_buff *skb,
+		    const struct medge_frame *frame)
+{
+	const struct medge_op *op = &frame->op;
+	struct medge_piece piece = { .op = *op, .recv_index = qp->rq.done };
+	struct medge_uc *uc = &qp->uc;
+
+	if (frame->type != MEDGE_FRAME_DATA || frame->nops != 1 ||
+	    frame->nframes != 1 || !uc_kinds[op->opcode].known)
+		return false;
+	if (!op->offset) {
+		uc->receiving = begin_receive(qp, op);
+		uc->rx_msg = op->op_no;
+		uc->rx_op = *op;
+		uc->rx_offset = 0;
+	}
+	if (!uc->receiving)
+		return false;
+	uc->receiving = op->op_no == uc->rx_msg && op->offset == uc->rx_offset &&
+			op->opcode == uc->rx_op.opcode &&
+			op->op_len == uc->rx_op.op_len &&
+			!medge_place_piece(qp, skb, &piece);
+	if (!uc->receiving)
+		return false;
+	uc->rx_offset += op->len;
+	if (uc->rx_offset >= op->op_len) {
+		uc->receiving = false;
+		complete_receive(qp, op);
+	}
+	return true;
+}
+
+void medge_uc_receive(struct medge_qp *qp, struct sk_buff *skb,
+		      const struct medge_frame *frame,
+		      const struct medge_rx_l2 *l2)
+{
+	spin_lock_bh(&qp->lock);
+	qp->now = ktime_get_ns();
+	if (!may_receive(qp, l2))
+		medge_count(qp->dev, rx_bad_peer);
+	else if (!receive(qp, skb, frame))
+		medge_count(qp->dev, rx_uc_dropped);
+	spin_unlock_bh(&qp->lock);
+	consume_skb(skb);
+}

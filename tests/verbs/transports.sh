@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Distribution programs over what is not plain RC: UC, XRC, shared receive queues, events.
+#
+# lab: --rails 2 --mtu 9000
+# lab: --rails 2 --mtu 1500 --kernel debug
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# tool NAME ARGS...: an ibv_*_pingpong on both nodes.
+tool() {
+	local name=$1
+	shift
+	next_port
+	both 60 "$name" -d "$DEV_B" -g "$GID_B" -p "$PORT" "$@" -- \
+		"$name" -d "$DEV_A" -g "$GID_A" -p "$PORT" "$@" "$IP_B"
+	report "$name $*" $?
+}
+
+bench() {
+	perftest 60 "$@" -n 400
+	report "$*" $?
+}
+
+report() {
+	printf '%-60s %s\n' "$1" "$(ok_or_fail "$2")"
+	[ "$2" = 0 ] && return
+	failed "$1: $BOTH_STATUS"
+	tail -n 5 "$WORK/client" "$WORK/server"
+}
+
+tool ibv_rc_pingpong -c -n 500
+tool ibv_rc_pingpong -e -n 500
+tool ibv_rc_pingpong -t -n 500
+tool ibv_uc_pingpong -n 500
+tool ibv_uc_pingpong -e -s 65536 -n 200
+tool ibv_srq_pingpong -n 500
+tool ibv_srq_pingpong -e -q 8 -n 500
+tool ibv_xsrq_pingpong -n 200
+bench ib_send_bw -c UC -s 65536
+bench ib_write_bw -c UC -s 65536
+bench ib_send_lat -c UC
+bench ib_send_bw -c XRC -s 65536
+bench ib_write_bw -c XRC -s 65536
+bench ib_read_bw -c XRC -s 65536
+bench ib_send_bw --use-srq -s 4096
+bench ib_send_bw -e -s 65536
+verdict
