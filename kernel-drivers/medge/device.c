@@ -96,6 +96,7 @@ static const struct ib_device_ops device_ops = {
 	.query_device = medge_query_device,
 	.query_pkey = medge_query_pkey,
 	.query_port = medge_query_port,
+	.query_port_speed = medge_query_port_speed,
 	.post_srq_recv = medge_post_srq_recv,
 	.query_qp = medge_query_qp,
 	.query_srq = medge_query_srq,

@@ -226,8 +226,6 @@ struct ib_mr *medge_mr_of_pages(struct ib_pd *pd, void *mem, u64 length,
 
 	if (access & ~MR_ACCESS)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (!length)
-		return ERR_PTR(-EINVAL);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What the device says of itself and of its port; contexts and PDs. */
+#include <linux/math64.h>
 #include <linux/netdevice.h>
 #include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
@@ -142,6 +143,13 @@ int medge_query_port(struct ib_device *ibdev, u32 port,
 		attr->state = IB_PORT_ACTIVE;
 		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
 	}
+	return 0;
+}
+
+/* What all rails that are up carry together, in units of 100 Mbit/s. */
+int medge_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
+{
+	*speed = div_u64(medge_rails_speed(to_medge_device(ibdev)), 100);
 	return 0;
 }
 

@@ -32,6 +32,7 @@ int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		       struct ib_udata *udata);
 int medge_query_port(struct ib_device *ibdev, u32 port,
 		     struct ib_port_attr *attr);
+int medge_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed);
 int medge_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
 int medge_get_port_immutable(struct ib_device *ibdev, u32 port,
 			     struct ib_port_immutable *im);

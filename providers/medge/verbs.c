@@ -216,6 +216,13 @@ struct ibv_qp *medge_create_qp_flags(struct ibv_context *context,
 		      "the driver's parts follow without padding");
 
 	ex = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+	    attr->create_flags) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	/* What is no flag needs not be passed on. */
+	attr->comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	if (attr->comp_mask & ~MEDGE_QP_COMP_MASK ||
 	    (ex && !medge_wr_has(attr->qp_type, attr->send_ops_flags))) {
 		errno = EOPNOTSUPP;
