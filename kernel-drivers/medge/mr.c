@@ -88,10 +88,7 @@ u32 medge_key_make(const struct medge_key *key)
 
 /* ---- regions ---- */
 
-/*
- * Whoever finds it before its key is complete finds that the tag does not match,
- * but for one case in 256, when he was told the key by nobody.
- */
+/* Until its key is complete, it is 0, which matches nobody's. */
 static int publish(struct medge_device *dev, struct medge_mr *mr)
 {
 	int err = medge_key_publish(dev, &mr->key);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Distribution programs over what is not plain RC: UC, XRC, shared receive queues, events.
+# What is not plain RC: UC, XRC, shared receive queues, events, windows; our own program, and Debian's.
 #
 # lab: --rails 2 --mtu 9000
 # lab: --rails 2 --mtu 1500 --kernel debug
@@ -31,6 +31,7 @@ report() {
 	tail -n 5 "$WORK/client" "$WORK/server"
 }
 
+run verbs_objects 60 "$(program verbs_objects)"
 tool ibv_rc_pingpong -c -n 500
 tool ibv_rc_pingpong -e -n 500
 tool ibv_rc_pingpong -t -n 500

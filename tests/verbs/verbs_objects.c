@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What verbs promise of their objects beside moving bytes: CQs that change,
+ * SRQs that run low, windows and regions that depend on each other, limits.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "verbs_test.h"
+
+enum { BUF = 65536, SENDS = 10 };
+
+static struct side A, B;
+static uint8_t *abuf, *bbuf;
+static struct ibv_mr *amr, *bmr;
+
+#define check(cond, fmt, ...)                                                  \
+	do {                                                                   \
+		if (!(cond))                                                   \
+			die("line %d: " fmt, __LINE__, ##__VA_ARGS__);         \
+	} while (0)
+
+static void post_recv(struct end *end, struct ibv_mr *mr, uint64_t wr_id)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->addr, 64, mr->lkey };
+	struct ibv_recv_wr *bad, wr = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
+	};
+
+	check(!ibv_post_recv(end->qp, &wr, &bad), "a receive was refused");
+}
+
+static void post_srq(struct ibv_srq *srq, struct ibv_mr *mr, uint64_t wr_id)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->addr, 64, mr->lkey };
+	struct ibv_recv_wr *bad, wr = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
+	};
+
+	check(!ibv_post_srq_recv(srq, &wr, &bad), "SRQ: a receive was refused");
+}
+
+static void post_send(struct end *end, struct ibv_mr *mr, uint64_t wr_id)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->addr, 16, mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+	};
+
+	check(!ibv_post_send(end->qp, &wr, &bad), "a send was refused");
+}
+
+static void must_complete(struct ibv_cq *cq, uint64_t wr_id,
+			  enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	check(wait_wc(cq, &wc, PATIENCE_MS), "no completion of %llu",
+	      (unsigned long long)wr_id);
+	check(wc.wr_id == wr_id, "completion of %llu instead of %llu",
+	      (unsigned long long)wc.wr_id, (unsigned long long)wr_id);
+	check(wc.status == status, "%llu: %s instead of %s",
+	      (unsigned long long)wr_id, ibv_wc_status_str(wc.status),
+	      ibv_wc_status_str(status));
+}
+
+static void must_happen(struct side *side, enum ibv_event_type want)
+{
+	struct pollfd fd = { .fd = side->ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	do {
+		check(poll(&fd, 1, PATIENCE_MS) == 1, "no event %s",
+		      ibv_event_type_str(want));
+		check(!ibv_get_async_event(side->ctx, &event), "no event");
+		ibv_ack_async_event(&event);
+	} while (event.event_type != want);
+}
+
+/* ---- CQs ---- */
+
+static void resized_cq_keeps_what_is_in_it(void)
+{
+	struct pair p;
+	int i;
+
+	pair_create(&p, &A, &B, &(struct pair_options){ .cqe = 64 });
+	for (i = 0; i < SENDS; i++)
+		post_recv(&p.b, bmr, i);
+	for (i = 0; i < SENDS; i++)
+		post_send(&p.a, amr, i);
+	/* The last receive is there, so all sends before it are, or will be soon. */
+	for (i = 0; i < SENDS; i++)
+		must_complete(p.b.rcq, i, IBV_WC_SUCCESS);
+	must_complete(p.a.scq, 0, IBV_WC_SUCCESS);
+	check(!ibv_resize_cq(p.a.scq, 5000), "CQ not resized");
+	check(p.a.scq->cqe >= 5000, "%d entries", p.a.scq->cqe);
+	for (i = 1; i < SENDS; i++)
+		must_complete(p.a.scq, i, IBV_WC_SUCCESS);
+	check(!ibv_resize_cq(p.a.scq, 16), "CQ not made smaller");
+	for (i = 0; i < 40; i++) {
+		post_recv(&p.b, bmr, i);
+		post_send(&p.a, amr, i);
+		must_complete(p.a.scq, i, IBV_WC_SUCCESS);
+		must_complete(p.b.rcq, i, IBV_WC_SUCCESS);
+	}
+	pair_destroy(&p);
+}
+
+static void moderated_cq_waits_for_more(void)
+{
+	enum { PERIOD_MS = 60 };
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = 100, .cq_period = PERIOD_MS * 1000 },
+	};
+	struct ibv_cq *cq;
+	struct pair p;
+	uint64_t began;
+	void *ctx;
+
+	pair_create(&p, &A, &B, &(struct pair_options){ .events = true });
+	check(!ibv_modify_cq(p.b.rcq, &attr), "CQ cannot be moderated");
+	check(!ibv_req_notify_cq(p.b.rcq, 0), "CQ cannot be armed");
+	post_recv(&p.b, bmr, 1);
+	began = now_ms();
+	post_send(&p.a, amr, 1);
+	check(!ibv_get_cq_event(p.b.channel, &cq, &ctx), "no event");
+	check(now_ms() - began >= PERIOD_MS / 2, "the event came after %d ms",
+	      (int)(now_ms() - began));
+	ibv_ack_cq_events(cq, 1);
+	must_complete(p.b.rcq, 1, IBV_WC_SUCCESS);
+	pair_destroy(&p);
+}
+
+static void reset_takes_completions_along(void)
+{
+	struct ibv_wc wc;
+	struct pair p;
+
+	pair_create(&p, &A, &B, &(struct pair_options){});
+	post_recv(&p.b, bmr, 1);
+	post_recv(&p.b, bmr, 2);
+	check(!end_to_state(&p.b, IBV_QPS_ERR), "not to ERR");
+	must_complete(p.b.rcq, 1, IBV_WC_WR_FLUSH_ERR);
+	check(!end_to_state(&p.b, IBV_QPS_RESET), "not to RESET");
+	check(!ibv_poll_cq(p.b.rcq, 1, &wc), "a completion of before the reset");
+	pair_destroy(&p);
+}
+
+/* ---- SRQs ---- */
+
+static struct ibv_srq *srq;
+
+static struct ibv_qp *with_srq(struct side *side, struct ibv_qp_init_attr *init)
+{
+	if (side == &B)
+		init->srq = srq;
+	return ibv_create_qp(side->pd, init);
+}
+
+static void srq_tells_when_it_runs_low(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 16, .max_sge = 1 } };
+	struct ibv_srq_attr attr = { .srq_limit = 8 };
+	struct pair p;
+	int i;
+
+	srq = ibv_create_srq(B.pd, &init);
+	check(srq, "no SRQ: %s", strerror(errno));
+	pair_create(&p, &A, &B, &(struct pair_options){ .create_qp = with_srq });
+	for (i = 0; i < 16; i++)
+		post_srq(srq, bmr, i);
+	check(!ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), "no limit");
+	for (i = 0; i < 9; i++) {
+		post_send(&p.a, amr, i);
+		must_complete(p.b.rcq, i, IBV_WC_SUCCESS);
+		must_complete(p.a.scq, i, IBV_WC_SUCCESS);
+	}
+	must_happen(&B, IBV_EVENT_SRQ_LIMIT_REACHED);
+	check(!ibv_query_srq(srq, &attr) && !attr.srq_limit, "still armed");
+
+	/* An empty one makes the sender wait, and a receive lets it go on. */
+	for (; i < 17; i++)
+		post_send(&p.a, amr, i);
+	for (i = 9; i < 16; i++)
+		must_complete(p.b.rcq, i, IBV_WC_SUCCESS);
+	post_srq(srq, bmr, 16);
+	must_complete(p.b.rcq, 16, IBV_WC_SUCCESS);
+
+	check(!end_to_state(&p.b, IBV_QPS_ERR), "not to ERR");
+	must_happen(&B, IBV_EVENT_QP_LAST_WQE_REACHED);
+	pair_destroy(&p);
+	check(!ibv_destroy_srq(srq), "SRQ not destroyed");
+}
+
+/* ---- windows and regions ---- */
+
+static void bind(struct end *end, struct ibv_mw *mw, uint32_t rkey,
+		 struct ibv_mr *mr, enum ibv_wc_status want)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 77, .opcode = IBV_WR_BIND_MW,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = {
+			.mw = mw, .rkey = rkey,
+			.bind_info = { mr, (uintptr_t)mr->addr, 4096,
+				       IBV_ACCESS_REMOTE_READ },
+		},
+	};
+
+	check(!ibv_post_send(end->qp, &wr, &bad), "a bind was refused");
+	must_complete(end->scq, 77, want);
+}
+
+static void window_holds_its_region(void)
+{
+	struct ibv_mr *mr, *plain;
+	struct ibv_mw *mw;
+	struct pair p;
+
+	mr = must_reg(&B, bbuf, BUF, FULL_ACCESS | IBV_ACCESS_MW_BIND);
+	plain = must_reg(&B, bbuf, BUF, FULL_ACCESS);
+	mw = ibv_alloc_mw(B.pd, IBV_MW_TYPE_2);
+	check(mw, "no window: %s", strerror(errno));
+	pair_create(&p, &A, &B, &(struct pair_options){});
+	bind(&p.b, mw, ibv_inc_rkey(mw->rkey), mr, IBV_WC_SUCCESS);
+	check(ibv_dereg_mr(mr) == EBUSY, "a region with a window went");
+	/* It is bound already. */
+	bind(&p.b, mw, ibv_inc_rkey(ibv_inc_rkey(mw->rkey)), mr,
+	     IBV_WC_MW_BIND_ERR);
+	pair_destroy(&p);
+	check(!ibv_dealloc_mw(mw), "the window stays");
+	check(!ibv_dereg_mr(mr), "a region without a window stays");
+
+	mw = ibv_alloc_mw(B.pd, IBV_MW_TYPE_2);
+	check(mw, "no window: %s", strerror(errno));
+	pair_create(&p, &A, &B, &(struct pair_options){});
+	bind(&p.b, mw, ibv_inc_rkey(mw->rkey), plain, IBV_WC_MW_BIND_ERR);
+	pair_destroy(&p);
+	check(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(plain), "something stays");
+}
+
+static void region_keeps_its_key(void)
+{
+	struct ibv_mr *mr = must_reg(&B, bbuf, BUF, FULL_ACCESS);
+	uint32_t lkey = mr->lkey, rkey = mr->rkey;
+	uint8_t *other = alloc_pages(BUF);
+	struct ibv_sge sge = { (uintptr_t)abuf, 64, amr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 5, .sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { (uintptr_t)other, rkey },
+	};
+	struct pair p;
+
+	pair_create(&p, &A, &B, &(struct pair_options){});
+	check(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, B.pd, other, BUF,
+			    0), "not moved");
+	check(mr->lkey == lkey && mr->rkey == rkey, "the keys are others");
+	memset(abuf, 0x5a, 64);
+	memset(other, 0, 64);
+	check(!ibv_post_send(p.a.qp, &wr, &bad), "a write was refused");
+	must_complete(p.a.scq, 5, IBV_WC_SUCCESS);
+	check(!memcmp(other, abuf, 64), "the bytes are elsewhere");
+
+	/* Rights are taken away, not only given. */
+	check(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, B.pd, NULL, 0,
+			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ),
+	      "rights not changed");
+	check(!ibv_post_send(p.a.qp, &wr, &bad), "a write was refused");
+	must_complete(p.a.scq, 5, IBV_WC_REM_ACCESS_ERR);
+	pair_destroy(&p);
+	check(!ibv_dereg_mr(mr), "the region stays");
+	munmap(other, BUF);
+}
+
+/* ---- limits ---- */
+
+static void limits_are_as_told(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(A.ctx, 1 << 22, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 16384, .max_recv_wr = 16384,
+			 .max_send_sge = 1, .max_recv_sge = 1,
+			 .max_inline_data = 512 },
+	};
+	struct ibv_qp *qp;
+
+	check(cq, "no CQ of 4 Mi entries: %s", strerror(errno));
+	init.send_cq = init.recv_cq = cq;
+	qp = ibv_create_qp(A.pd, &init);
+	check(qp, "no QP of 16 Ki WQEs: %s", strerror(errno));
+	check(init.cap.max_inline_data >= 512, "inline %u",
+	      init.cap.max_inline_data);
+	check(A.attr.max_qp >= 65536, "%d QPs", A.attr.max_qp);
+	check(A.port.max_msg_sz >= 1u << 31, "messages of %u", A.port.max_msg_sz);
+	check(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq), "something stays");
+}
+
+int main(void)
+{
+	static const struct { const char *name; void (*fn)(void); } tests[] = {
+#define TEST(fn) { #fn, fn }
+		TEST(resized_cq_keeps_what_is_in_it),
+		TEST(moderated_cq_waits_for_more),
+		TEST(reset_takes_completions_along),
+		TEST(srq_tells_when_it_runs_low),
+		TEST(window_holds_its_region),
+		TEST(region_keeps_its_key),
+		TEST(limits_are_as_told),
+	};
+	size_t i;
+
+	side_open_both(&A, &B);
+	abuf = alloc_pages(BUF);
+	bbuf = alloc_pages(BUF);
+	amr = must_reg(&A, abuf, BUF, FULL_ACCESS);
+	bmr = must_reg(&B, bbuf, BUF, FULL_ACCESS);
+	for (i = 0; i < ARRAY_LEN(tests); i++) {
+		printf("%s\n", tests[i].name);
+		fflush(stdout);
+		tests[i].fn();
+	}
+	check(!ibv_dereg_mr(amr) && !ibv_dereg_mr(bmr), "a region stays");
+	side_close(&A);
+	side_close(&B);
+	printf("all passed\n");
+	return 0;
+}
