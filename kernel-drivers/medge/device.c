@@ -78,6 +78,7 @@ static const struct ib_device_ops device_ops = {
 	.destroy_qp = medge_destroy_qp,
 	.destroy_srq = medge_destroy_srq,
 	.detach_mcast = medge_detach_mcast,
+	.device_group = &medge_sysfs,
 	.disassociate_ucontext = medge_disassociate_ucontext,
 	.fill_res_qp_entry = medge_fill_res_qp,
 	.get_dma_mr = medge_get_dma_mr,

@@ -5,6 +5,7 @@
 #include <linux/random.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
+#include <linux/sysfs.h>
 
 #include "compat.h"
 #include "device.h"
@@ -40,7 +41,7 @@ static void set_timer(struct medge_node *node)
 	u64 at = medge_peer_deadline(node->peer);
 
 	/* Then the QPs must be told. */
-	if (medge_peer_generation(node->peer) != node->told)
+	if (medge_peer_changes(node->peer) != node->told)
 		at = 0;
 	if (at >= node->timer_at || node->dead)
 		return;
@@ -68,8 +69,8 @@ static enum hrtimer_restart node_timer(struct hrtimer *timer)
 	spin_lock_bh(&node->lock);
 	node->timer_at = MEDGE_NEVER;
 	medge_peer_timeout(node->peer, now);
-	tell = medge_peer_generation(node->peer) != node->told;
-	node->told = medge_peer_generation(node->peer);
+	tell = medge_peer_changes(node->peer) != node->told;
+	node->told = medge_peer_changes(node->peer);
 	spin_unlock_bh(&node->lock);
 
 	while (next_probe(node, now, &tx))
@@ -319,6 +320,40 @@ void medge_nodes_rail(struct medge_device *dev, u32 rail,
 	if (medge_local_set(&dev->nodes.local, rail, attr))
 		tell_soon(dev);
 	spin_unlock_bh(&dev->nodes.lock);
+}
+
+static int show_path(const struct medge_node *node, u32 i, char *buf, int at)
+{
+	struct medge_path_info info;
+
+	if (!medge_peer_path(node->peer, i, &info))
+		return 0;
+	return sysfs_emit_at(buf, at,
+			     "%pM rail %u peer_rail %d %s (%s) weight %u loss_ppm %u srtt_us %llu frames %llu retransmits %llu probes %llu replies %llu changes %llu\n",
+			     node->l2.dmac, info.rail,
+			     info.peer_rail == MEDGE_RAIL_ANY ? -1 : info.peer_rail,
+			     medge_path_state_name(info.state),
+			     medge_path_why_name(info.why), info.weight,
+			     info.loss_ppm, info.srtt / NSEC_PER_USEC,
+			     info.frames, info.retransmits, info.probes,
+			     info.replies, info.changes);
+}
+
+ssize_t medge_nodes_show(struct medge_device *dev, char *buf)
+{
+	struct medge_node *node;
+	int bucket, at = 0;
+	u32 i;
+
+	rcu_read_lock();
+	hash_for_each_rcu(dev->nodes.table, bucket, node, link) {
+		spin_lock_bh(&node->lock);
+		for (i = 0; i < MEDGE_MAX_PATHS; i++)
+			at += show_path(node, i, buf, at);
+		spin_unlock_bh(&node->lock);
+	}
+	rcu_read_unlock();
+	return at;
 }
 
 void medge_nodes_init(struct medge_device *dev)

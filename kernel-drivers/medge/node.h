@@ -23,7 +23,7 @@ struct medge_qp;
  * @lock: BHs off, inside a QP's lock; guards all that follows it
  * @peer: its paths; their generation is read without @lock
  * @timer_at: what @timer is set to; MEDGE_NEVER: off
- * @told: generation of the paths that all QPs have been told of
+ * @told: as many changes of paths all QPs have been told of
  * @dead: @timer is not to be set any more
  */
 struct medge_node {
@@ -74,5 +74,8 @@ void medge_node_sync(struct medge_qp *qp);
 /* A probe or reply came; skb->data is linear for it. In softirq. */
 void medge_node_receive(struct medge_rail *rail, struct sk_buff *skb,
 			const struct medge_rx_l2 *l2);
+
+/* All paths to all nodes, one a line, into a page. */
+ssize_t medge_nodes_show(struct medge_device *dev, char *buf);
 
 #endif /* MEDGE_NODE_H */

@@ -368,6 +368,8 @@ static void tell_rail(struct medge_rail *rail)
 	spin_lock_bh(&rail->dev->rails.look_lock);
 	WRITE_ONCE(rail->up, rail_is_up(rail));
 	attr.flags = rail->up ? MEDGE_PORT_UP : 0;
+	if (READ_ONCE(rail->drained))
+		attr.flags |= MEDGE_PORT_DRAINING;
 	ether_addr_copy(attr.mac, rail->netdev->dev_addr);
 	medge_nodes_rail(rail->dev, rail->index, &attr);
 	spin_unlock_bh(&rail->dev->rails.look_lock);
@@ -386,6 +388,39 @@ static void update_rails(struct medge_device *dev)
 		if (rail)
 			tell_rail(rail);
 	}
+}
+
+int medge_rails_drain(struct medge_device *dev, const char *name, bool drain)
+{
+	u32 i;
+
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		struct medge_rail *rail = rail_at(dev, i);
+
+		if (!rail || strcmp(netdev_name(rail->netdev), name))
+			continue;
+		WRITE_ONCE(rail->drained, drain);
+		tell_rail(rail);
+		return 0;
+	}
+	return -ENODEV;
+}
+
+ssize_t medge_rails_drained(struct medge_device *dev, char *buf)
+{
+	struct medge_rail *rail;
+	int at = 0;
+	u32 i;
+
+	rcu_read_lock();
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		rail = rcu_dereference(dev->rails.rail[i]);
+		if (rail && READ_ONCE(rail->drained))
+			at += sysfs_emit_at(buf, at, "%s\n",
+					    netdev_name(rail->netdev));
+	}
+	rcu_read_unlock();
+	return at;
 }
 
 void medge_rails_look(struct medge_device *dev, u64 now)

@@ -20,6 +20,7 @@ struct medge_rail_info;
  * @id: of this one alone, while @index is used again
  * @speed: link speed in Mbit/s; 0: unknown
  * @up: it was, when looked at last, see medge_rails_look()
+ * @drained: the administrator wants it free; under RTNL
  * @mac: device's address, which @netdev was asked to receive; zeros: it need
  *       not be asked
  * All changes are made under RTNL, but @up; @speed is read without.
@@ -32,6 +33,7 @@ struct medge_rail {
 	u32 id;
 	u32 speed;
 	bool up;
+	bool drained;
 	u8 mac[ETH_ALEN];
 	struct packet_type pt;
 	struct rcu_head rcu;
@@ -88,6 +90,11 @@ u64 medge_rails_speed(struct medge_device *dev);
  * theirs, unless somebody just did. BHs off.
  */
 void medge_rails_look(struct medge_device *dev, u64 now);
+
+/* Use the rail of that name as the last resort only, or not any more. RTNL held. */
+int medge_rails_drain(struct medge_device *dev, const char *name, bool drain);
+/* Their names, into a page. */
+ssize_t medge_rails_drained(struct medge_device *dev, char *buf);
 
 /* Describe up to @max rails. Return: how many there are. */
 u32 medge_rails_describe(struct medge_device *dev, struct medge_rail_info *info,

@@ -47,4 +47,7 @@ int medge_alloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 int medge_dealloc_xrcd(struct ib_xrcd *ibxrcd, struct ib_udata *udata);
 int medge_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 
+/* sysfs.c */
+extern const struct attribute_group medge_sysfs;
+
 #endif /* MEDGE_VERBS_H */

@@ -12,6 +12,7 @@ static void enter(struct medge_peer *p, struct medge_path *path, u8 state,
 	path->why = why;
 	path->changed_at = now;
 	path->info.changes++;
+	p->changes++;
 	path->unanswered = 0;
 	path->answered = 0;
 	path->doubt = false;

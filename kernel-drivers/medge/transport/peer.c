@@ -141,6 +141,11 @@ u32 medge_peer_generation(const struct medge_peer *p)
 	return READ_ONCE(p->generation);
 }
 
+u32 medge_peer_changes(const struct medge_peer *p)
+{
+	return p->changes;
+}
+
 /* ---- life ---- */
 
 size_t medge_peer_size(void)

@@ -111,6 +111,12 @@ void medge_peer_local(struct medge_peer *p, const struct medge_local *me,
 /* Changes with the paths. May be read at any time, without a lock. */
 u32 medge_peer_generation(const struct medge_peer *p);
 
+/*
+ * Changes with a path's state: then connections that wait for it must be told,
+ * too. Weights alone are found out about with the next frame.
+ */
+u32 medge_peer_changes(const struct medge_peer *p);
+
 /* False: there is no path @i (that says nothing of those behind it). */
 bool medge_peer_path(const struct medge_peer *p, u32 i,
 		     struct medge_path_info *info);

@@ -124,6 +124,7 @@ struct medge_asked {
  * struct medge_peer - see peer.h
  * @me: the own node, a copy
  * @generation: of the paths
+ * @changes: of their states, all together
  * @known: generation of the peer's list of rails in @rails; 0: none
  * @coming: generation of the list being asked for, rails from @coming_at on are
  *          missing; those in @came have come
@@ -134,6 +135,7 @@ struct medge_peer {
 	u8 node[MEDGE_MAC_LEN];
 	struct medge_local me;
 	u32 generation;
+	u32 changes;
 	u32 npaths;
 	struct medge_path paths[MEDGE_MAX_PATHS];
 
