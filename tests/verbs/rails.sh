@@ -1,0 +1,293 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What may happen to rails while traffic runs, every byte of it checked:
+#
+#        node a                         node b
+#        bond0 = rail0 ------------- rail0 = bond0
+#                rail1 ------------- rail1
+#                ...   (RAILS of them)  ...
+#
+#   unequal   the bonds have other rails, and not as many; some are cabled nowhere
+#   follow    rails leave the bonds and join them
+#   drain     the administrator takes one out of use
+#   port      the port's state, and its events, follow the device as a whole
+#   gap       a rail is cut in three ways: the longest wait around each cut
+#   chaos     all of it at random, for a while
+#
+#   rails.sh [PART...]       default: all; SEED=N repeats a run
+#
+# CUTS=100 for more cuts (default 4), CHAOS=3600 for an hour of chaos (default 20 s).
+#
+# lab: --rails 4 --mtu 9000
+# lab: --rails 3 --mtu 1500 --kernel debug -- follow drain chaos
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+CUTS=${CUTS:-4} CHAOS=${CHAOS:-20}
+if [ "$TYPE" != medge ]; then
+	echo "this is about medge"
+	exit 77
+fi
+
+# --- rails -------------------------------------------------------------------
+
+leave() {
+	on "$1" ip link set "rail$2" nomaster && on "$1" ip link set "rail$2" up
+}
+
+join() {
+	on "$1" ip link set "rail$2" down && on "$1" ip link set "rail$2" master bond0 &&
+		on "$1" ip link set "rail$2" up
+}
+
+drop() {
+	tc -n "$1" qdisc replace dev "rail$2" root netem loss 100%
+}
+
+mend() {
+	tc -n "$1" qdisc del dev "rail$2" root 2>/dev/null
+	on "$1" ip link set "rail$2" up
+}
+
+# Frames that node $1 has sent on rail $2.
+sent_on() {
+	on "$1" cat "/sys/class/net/rail$2/statistics/tx_packets"
+}
+
+dev_of() {
+	[ "$1" = a ] && echo "$DEV_A" || echo "$DEV_B"
+}
+
+# Wait until $3 paths of node $1 are in state $2.
+wait_paths() {
+	local node=$1 state=$2 count=$3 tries
+	for ((tries = 0; tries < 200; tries++)); do
+		[ "$(grep -c " $state (" "/sys/class/infiniband/$(dev_of "$node")/paths")" = "$count" ] && return
+		sleep 0.05
+	done
+	echo "node $node has not $count paths that are $state:"
+	cat "/sys/class/infiniband/$(dev_of "$node")/paths"
+	return 1
+}
+
+# --- traffic -----------------------------------------------------------------
+
+load_start() {
+	"$PATTERN" --seed "$((SEED + ++LOADS))" --time "$1" --qps 2 >"$WORK/load" 2>&1 &
+	LOAD=$!
+	wait_connected 4 || failed "the traffic does not start: $(tail -n 3 "$WORK/load")"
+}
+
+load_end() {
+	local label=$1
+	if wait "$LOAD"; then
+		echo "ok   $label: $(tail -n 1 "$WORK/load")"
+		return
+	fi
+	failed "$label"
+	tail -n 5 "$WORK/load"
+	cat /sys/class/infiniband/*/paths
+}
+
+# --- parts -------------------------------------------------------------------
+
+# unequal_case LABEL A-RAILS B-RAILS: those, of RAILS, that are in each bond.
+unequal_case() {
+	local label=$1 in_a=$2 in_b=$3 rail both=0 before after
+	for ((rail = 0; rail < RAILS; rail++)); do
+		[[ " $in_a " == *" $rail "* ]] || leave a "$rail"
+		[[ " $in_b " == *" $rail "* ]] || leave b "$rail"
+		[[ " $in_a " == *" $rail "* && " $in_b " == *" $rail "* ]] && both=$((both + 1))
+	done
+	load_start 3
+	wait_paths a up "$both" || failed "$label"
+	wait_paths b up "$both" || failed "$label"
+	# What leads nowhere gets a probe now and then, and no data.
+	for ((rail = 0; rail < RAILS; rail++)); do
+		[[ " $in_a " == *" $rail "* && " $in_b " != *" $rail "* ]] || continue
+		before=$(sent_on a "$rail")
+		sleep 1
+		after=$(sent_on a "$rail")
+		((after - before < 100)) || failed "$label: $((after - before)) frames on rail $rail, which leads nowhere"
+	done
+	load_end "$label"
+	for ((rail = 0; rail < RAILS; rail++)); do
+		[[ " $in_a " == *" $rail "* ]] || join a "$rail"
+		[[ " $in_b " == *" $rail "* ]] || join b "$rail"
+	done
+}
+
+unequal() {
+	unequal_case "1 rail, and 2" "0" "0 1"
+	unequal_case "3 rails, and 2" "0 1 2" "1 2"
+	((RAILS < 4)) || unequal_case "4 rails, and 2" "0 1 2 3" "0 2"
+}
+
+follow() {
+	local rail
+	load_start 6
+	for ((rail = RAILS - 1; rail > 0; rail--)); do
+		leave a "$rail"
+		sleep 0.2
+	done
+	wait_paths a up 1 || failed "follow: one rail is left"
+	for ((rail = 1; rail < RAILS; rail++)); do
+		join a "$rail"
+	done
+	wait_paths a up "$RAILS" || failed "follow: the rails are back"
+	load_end "rails leave and join"
+}
+
+drain() {
+	local file=/sys/class/infiniband/$DEV_A/drain before after
+	load_start 5
+	wait_paths a up "$RAILS" || failed "drain: before"
+	echo rail1 >"$file" || failed "drain: refused"
+	[ "$(cat "$file")" = rail1 ] || failed "drain: $(cat "$file")"
+	wait_paths a draining 1 || failed "drain: here"
+	wait_paths b draining 1 || failed "drain: there"
+	sleep 0.2
+	before=$(($(sent_on a 1) + $(sent_on b 1)))
+	sleep 1
+	after=$(($(sent_on a 1) + $(sent_on b 1)))
+	((after - before < 50)) || failed "drain: $((after - before)) frames on a drained rail"
+	echo -rail1 >"$file" || failed "drain: cannot be ended"
+	wait_paths a up "$RAILS" || failed "drain: afterwards"
+	load_end "a rail drained and used again"
+	echo nosuch 2>/dev/null >"$file" && failed "drain: a rail that is not there"
+}
+
+port_state() {
+	local tries
+	for ((tries = 0; tries < 60; tries++)); do
+		[[ $(cat "/sys/class/infiniband/$DEV_A/ports/1/state") == *$1* ]] && return
+		sleep 0.05
+	done
+	failed "port: not $1"
+}
+
+port() {
+	local rail watch
+	stdbuf -oL ibv_asyncwatch -d "$DEV_A" >"$WORK/events" 2>&1 &
+	watch=$!
+	sleep 0.5
+	for ((rail = 1; rail < RAILS; rail++)); do
+		on a ip link set "rail$rail" down
+	done
+	sleep 0.3
+	port_state ACTIVE
+	grep -qi 'port' <(grep -i 'event' "$WORK/events") && failed "port: an event while a rail is up: $(cat "$WORK/events")"
+	on a ip link set rail0 down
+	port_state DOWN
+	on a ip link set rail1 up
+	port_state ACTIVE
+	sleep 0.2
+	kill "$watch"
+	grep -qi 'port error\|PORT_ERR' "$WORK/events" || failed "port: no error event: $(cat "$WORK/events")"
+	grep -qi 'port active\|PORT_ACTIVE' "$WORK/events" || failed "port: no active event: $(cat "$WORK/events")"
+	for ((rail = 0; rail < RAILS; rail++)); do
+		on a ip link set "rail$rail" up
+	done
+	echo "ok   the port follows its rails"
+}
+
+# What a command that does no harm makes one wait (its 99th percentile) is allowed
+# on top of the limits, and only the median is judged: the machine may be busy.
+# tests/transport/test_peer judges the limits themselves, in virtual time.
+gap_case() {
+	local label=$1 limit=$2 cut=$3 mend=$4
+	echo "cut: $label"
+	"$GAP" --count "$CUTS" --seed "$SEED" --limit-us "$limit" --control "ip -n b link show rail1 >/dev/null" \
+		--cut "$cut" --mend "$mend" >"$WORK/gap" 2>&1 || failed "gap: $label"
+	cat "$WORK/gap"
+}
+
+gap() {
+	local drop_a="tc -n a qdisc add dev rail1 root netem loss 100%"
+	local drop_b="tc -n b qdisc add dev rail1 root netem loss 100%"
+	local mend_a="tc -n a qdisc del dev rail1 root" mend_b="tc -n b qdisc del dev rail1 root"
+	gap_case carrier 1000 "ip -n b link set rail1 down" "ip -n b link set rail1 up"
+	gap_case "drop both ways" 10000 "$drop_a; $drop_b" "$mend_a; $mend_b"
+	gap_case "drop one way, out" 10000 "$drop_a" "$mend_a"
+	gap_case "drop one way, back" 10000 "$drop_b" "$mend_b"
+}
+
+# harm NODE RAIL: one of many things.
+harm() {
+	random_below 7
+	case $REPLY in
+	0) on "$1" ip link set "rail$2" down ;;
+	1) leave "$1" "$2" ;;
+	2) drop "$1" "$2" ;;
+	3) drop a "$2" && drop b "$2" ;;
+	4) tc -n "$1" qdisc replace dev "rail$2" root netem loss 30% ;;
+	5) tc -n "$1" qdisc replace dev "rail$2" root netem delay 5ms rate 200mbit limit 10000 ;;
+	6) echo "rail$2" >"/sys/class/infiniband/$(dev_of "$1")/drain" ;;
+	esac
+}
+
+heal() {
+	local node
+	for node in a b; do
+		[[ $(on "$node" ip -o link show "rail$1") == *"master bond0"* ]] || join "$node" "$1"
+		mend "$node" "$1"
+		[ "$(cat "/sys/class/infiniband/$(dev_of "$node")/drain")" = "" ] ||
+			echo "-rail$1" >"/sys/class/infiniband/$(dev_of "$node")/drain" 2>/dev/null
+	done
+}
+
+# All rails but one may be harmed at any time; which one is spared changes.
+chaos() {
+	local until rail node steps=0 spared=0
+	load_start "$CHAOS"
+	until=$((SECONDS + CHAOS - 2))
+	while ((SECONDS < until)) && kill -0 "$LOAD" 2>/dev/null; do
+		random_below "$RAILS"
+		rail=$REPLY
+		random_below 2
+		node=$([ "$REPLY" = 0 ] && echo a || echo b)
+		random_below 8
+		if [ "$REPLY" = 0 ]; then
+			for ((rail = 0; rail < RAILS; rail++)); do
+				heal "$rail"
+			done
+			sleep 0.5
+			random_below "$RAILS"
+			spared=$REPLY
+		elif [ "$rail" != "$spared" ]; then
+			random_below 2
+			if [ "$REPLY" = 0 ]; then harm "$node" "$rail"; else heal "$rail"; fi
+		fi
+		steps=$((steps + 1))
+		random_below 200
+		sleep "$(awk -v ms="$REPLY" 'BEGIN { print ms / 1000 }')"
+	done
+	load_end "chaos, $steps steps"
+	for ((rail = 0; rail < RAILS; rail++)); do
+		heal "$rail"
+	done
+}
+
+choose_seed
+PATTERN=$(program verbs_pattern) && GAP=$(program verbs_gap) || exit
+LOADS=0
+[ $# -gt 0 ] || set -- unequal follow drain port gap chaos
+for part; do
+	began=$EPOCHREALTIME
+	case $part in
+	unequal) unequal ;;
+	follow) follow ;;
+	drain) drain ;;
+	port) port ;;
+	gap) gap ;;
+	chaos) chaos ;;
+	*)
+		echo "usage: rails.sh [unequal|follow|drain|port|gap|chaos]..." >&2
+		exit 2
+		;;
+	esac
+	printf '%-10s %6.1f s\n' "$part" "$(since "$began")"
+done
+verdict
