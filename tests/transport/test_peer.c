@@ -364,6 +364,34 @@ static void black_hole__of_acks(void)
 	pair_free(&p);
 }
 
+/* Who only acknowledges uses its paths, too: they are asked as long as it does. */
+static void black_hole__of_acks_ends(void)
+{
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 2);
+	start(&p, &n, &params);
+	pair_run(&p, MSEC);
+	pair_dark(&p, 1, 1, true);
+	for (i = 0; i < 1500; i++) {
+		stream(&p, 0, 1, 100);
+		pair_run(&p, pair_now(&p) + 2 * MSEC);
+	}
+	CHECK(path(&p, 1, 1).state == MEDGE_PATH_DOWN, "%s",
+	      medge_path_state_name(path(&p, 1, 1).state));
+	pair_dark(&p, 1, 1, false);
+	for (i = 0; i < 1000; i++) {
+		stream(&p, 0, 1, 100);
+		pair_run(&p, pair_now(&p) + 2 * MSEC);
+	}
+	CHECK_PATH(&p, 1, 1, UP, ANSWERED);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
 /* It is not the paths: they are suspected, and none is worse than the other. */
 static void peer_stands_still__no_path_is_down(void)
 {
@@ -725,6 +753,7 @@ int main(int argc, char **argv)
 	RUN(black_hole__two_ways);
 	RUN(black_hole__one_way);
 	RUN(black_hole__of_acks);
+	RUN(black_hole__of_acks_ends);
 	RUN(peer_stands_still__no_path_is_down);
 	RUN(lossy__used_less_then_not_at_all);
 	RUN(lossy__all_are_used);

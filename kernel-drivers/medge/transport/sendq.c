@@ -386,6 +386,8 @@ static bool tx_ack(struct medge_conn *c, struct medge_tx *tx)
 		return false;
 	c->ack_doubt = false;
 	c->ack_last_path = path;
+	/* The paths are in use: the peer should know. */
+	c->report_some = true;
 	tx->type = MEDGE_FRAME_ACK;
 	set_path(c, tx, path);
 	tx->nframes = 1;
