@@ -8,6 +8,7 @@
 #
 # lab: --rails 2 --mtu 9000
 # lab: --rails 2 --mtu 1500 --netem 'loss 1% duplicate 1% reorder 25%' -- rping ucmatose cmtime rcopy
+# lab: --rails 2 --mtu 9000 --bond-mode active-backup -- rping mckey vlan
 # lab: --rails 2 --mtu 9000 --kernel debug -- rping udaddy mckey rdma_client
 # shellcheck disable=SC2317 # the parts are called by their names
 set -u
@@ -207,6 +208,76 @@ qperf() {
 	served "qperf -cm 1, ${#tests[@]} tests" 60 qperf -- qperf -t 1 -cm 1 "$IP_B" "${tests[@]}"
 }
 
+# Both ends on one node, over one device.
+local_peers() {
+	local on_a=(ip netns exec a)
+	next_port
+	pair "rping -V, to itself" 20 "${on_a[@]}" rping -s -a "$IP_A" -p "$PORT" -C 20 -S 20000 -- \
+		rping -c -a "$IP_A" -p "$PORT" -V -C 20 -S 20000
+	PORT=7174
+	pair "udaddy, to itself" 20 "${on_a[@]}" udaddy -b "$IP_A" -- udaddy -s "$IP_A"
+}
+
+VLAN_A=10.77.0.1 VLAN_B=10.77.0.2
+
+vlan_setup() {
+	local node addr
+	for node in a b; do
+		addr=$VLAN_A
+		[ "$node" = a ] || addr=$VLAN_B
+		ip -n "$node" link add link bond0 name v77 type vlan id 77
+		ip -n "$node" link set v77 up
+		ip -n "$node" addr add "$addr/24" dev v77
+	done
+	if ! gid_index "$DEV_A" "$VLAN_A" >/dev/null || ! gid_index "$DEV_B" "$VLAN_B" >/dev/null; then
+		failed "VLAN: no GID for its addresses"
+	fi
+}
+
+# vlan_filter ACTION PROTOCOL: what b's rails do with frames that come in with that EtherType.
+vlan_filter() {
+	local rail
+	for ((rail = 0; rail < RAILS; rail++)); do
+		on b tc qdisc replace dev "rail$rail" ingress
+		on b tc filter replace dev "rail$rail" ingress protocol "$2" pref 1 matchall action "$1"
+	done
+}
+
+# The programs work on a VLAN, by frames that are tagged, and by no other.
+vlan() {
+	local rail
+	vlan_setup
+	next_port
+	pair "rping -V, VLAN" 20 rping -s -a "$VLAN_B" -p "$PORT" -C 20 -S 20000 -- \
+		rping -c -a "$VLAN_B" -p "$PORT" -V -C 20 -S 20000
+	PORT=7174
+	pair "udaddy, VLAN" 20 udaddy -b "$VLAN_B" -- udaddy -s "$VLAN_B"
+	mckey_to 239.1.2.4 "mckey, VLAN" "$VLAN_A" "$VLAN_B"
+	vlan_filter drop 802.1q
+	if vlan_reaches "$VLAN_B"; then
+		failed "VLAN: frames get through where tagged ones are dropped"
+	fi
+	vlan_reaches "$IP_B" || failed "VLAN: untagged frames do not get through where tagged ones are dropped"
+	for ((rail = 0; rail < RAILS; rail++)); do
+		on b tc qdisc del dev "rail$rail" ingress
+	done
+	ip -n a link del v77
+	ip -n b link del v77
+}
+
+# Does a datagram get to that address of b? Both know each other's MAC address.
+vlan_reaches() {
+	local pid status
+	timeout 10 ip netns exec b udaddy -b "$1" >/dev/null 2>&1 &
+	pid=$!
+	wait_listening b 7174 "$pid"
+	timeout "$((3 * SLOW))" ip netns exec a udaddy -s "$1" >/dev/null 2>&1
+	status=$?
+	kill "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	return "$status"
+}
+
 # perf LABEL TOOL ARGS...
 perf() {
 	local label=$1 tool=$2 began=$EPOCHREALTIME status=0
@@ -227,7 +298,7 @@ perftest_cm() {
 	perf "ib_send_lat -c UD -R" ib_send_lat -c UD -R -n 1000 -s 512
 }
 
-ALL=(ud_pingpong rping ucmatose udaddy mckey cmtime rdma_client streams rcopy rspreload qperf perftest_cm)
+ALL=(ud_pingpong rping ucmatose udaddy mckey cmtime rdma_client streams rcopy rspreload qperf perftest_cm local_peers vlan)
 [ $# != 0 ] || set -- "${ALL[@]}"
 for part; do
 	if [[ " ${ALL[*]} " != *" $part "* ]]; then
