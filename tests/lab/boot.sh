@@ -23,10 +23,9 @@ boot_prepare() {
 	install_packages
 	kernel_build "$KERNEL"
 	MODULE='' PROVIDER=''
-	if has_type medge; then
-		module_build
-		provider_build
-	fi
+	! has_type medge || module_build
+	# Its build has the tests' programs, too, which run on the peers.
+	provider_build
 	boot_run_dir
 }
 
@@ -50,7 +49,7 @@ boot_plan() {
 	[[ ! $INTERACTIVE ]] || TTY_SIZE=$(stty size)
 	MHZ=$(awk -F: '/^cpu MHz/ { sum += $2; n++ } END { printf "%.3f", n ? sum / n : 1000 }' /proc/cpuinfo)
 	export -p | grep -vE '^declare -x (BASH[A-Z_]*|SHELLOPTS|PWD|OLDPWD|SHLVL|TMPDIR)(=|$)' | boot_whole_declarations
-	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES RAILS MTU RATE NETEM BOND_MODE CPUS KERNEL TIMEOUT MODULE PROVIDER \
+	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES NODES RAILS MTU RATE NETEM BOND_MODE CPUS KERNEL TIMEOUT MODULE PROVIDER \
 		INTERACTIVE TTY_SIZE MHZ COMMAND
 }
 
@@ -65,7 +64,7 @@ boot_guest() {
 		"init=$LAB/guest/init" "lab_run=$RUN" con=null ssl=null "ssl0=null,fd:5" console=ttyS0 loglevel=8 printk.time=1
 		kmemleak=on "con1=null,fd:6"
 	)
-	say "booting the $KERNEL kernel: $RAILS rails, MTU $MTU${RATE:+, $RATE each}${NETEM:+, $NETEM}"
+	say "booting the $KERNEL kernel: $NODES nodes, $RAILS rails, MTU $MTU${RATE:+, $RATE each}${NETEM:+, $NETEM}"
 	# Only noted: bash does not survive a trap that leaves a read that has a timeout.
 	INTERRUPTED=
 	trap 'INTERRUPTED=130' INT

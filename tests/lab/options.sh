@@ -3,6 +3,7 @@
 # shellcheck shell=bash
 
 TYPES=(medge)
+NODES=2
 RAILS=2
 MTU=9000
 RATE=
@@ -47,7 +48,7 @@ parse_options() {
 
 known_option() {
 	case $1 in
-	--type | --rails | --mtu | --rate | --netem | --bond-mode | --kernel | --cpus | --mem | --timeout) ;;
+	--type | --nodes | --rails | --mtu | --rate | --netem | --bond-mode | --kernel | --cpus | --mem | --timeout) ;;
 	*) die "lab $COMMAND has no option '$1'; see lab help" ;;
 	esac
 }
@@ -56,6 +57,7 @@ set_option() {
 	local option=$1 value=$2
 	case $option in
 	--type) set_types "$value" ;;
+	--nodes) NODES=$(number "$option" "$value" 2 4) ;;
 	--rails) RAILS=$(number "$option" "$value" 1 64) ;;
 	--mtu) MTU=$(number "$option" "$value" 1280 65535) ;;
 	--rate)

@@ -19,16 +19,23 @@ module_unload() {
 
 devices_create() {
 	local node
-	for node in a b; do
+	for node in "${NODE_NAMES[@]}"; do
 		ip netns exec "$node" rdma link add "${TYPE}_$node" type "$TYPE" netdev bond0 ||
 			fail "rdma link add ${TYPE}_$node type $TYPE netdev bond0 was refused"
 		device_wait "${TYPE}_$node"
 	done
-	DEV_A=${TYPE}_a DEV_B=${TYPE}_b
-	NETDEV_A=bond0 NETDEV_B=bond0
-	IP_A=${NODE_IP[a]} IP_B=${NODE_IP[b]} IP6_A=${NODE_IP6[a]} IP6_B=${NODE_IP6[b]}
-	GID_A=$(device_gid "$DEV_A" "$IP_A")
-	GID_B=$(device_gid "$DEV_B" "$IP_B")
+	for node in "${NODE_NAMES[@]}"; do
+		device_names "$node" "${node^^}"
+	done
+}
+
+# What the script is told of a node, such as DEV_A.
+device_names() {
+	printf -v "DEV_$2" %s "${TYPE}_$1"
+	printf -v "NETDEV_$2" %s bond0
+	printf -v "IP_$2" %s "${NODE_IP[$1]}"
+	printf -v "IP6_$2" %s "${NODE_IP6[$1]}"
+	printf -v "GID_$2" %s "$(device_gid "${TYPE}_$1" "${NODE_IP[$1]}")"
 }
 
 device_wait() {
@@ -61,7 +68,7 @@ device_gid() {
 
 devices_delete() {
 	local node
-	for node in a b; do
+	for node in "${NODE_NAMES[@]}"; do
 		[[ ! -e /sys/class/infiniband/${TYPE}_$node ]] || rdma link delete "${TYPE}_$node" ||
 			tell "complaint: rdma link delete ${TYPE}_$node failed"
 	done
