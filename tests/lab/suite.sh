@@ -16,12 +16,13 @@ suite() {
 	done < <("$LAB/selftest.sh" --list)
 	entry demo "$LAB/lab" demo
 	entry pyverbs-build tests/verbs/get-pyverbs
-	# Every boot that a script in tests/verbs asks for in its head, one a line:
+	# Every boot that a script in these directories asks for in its head, one a line:
 	#   # lab: --rails 2 --mtu 9000 --kernel debug
 	#   # lab: --type rxe -- ARGS FOR THE SCRIPT
-	for script in tests/verbs/*.sh; do
+	for script in tests/verbs/*.sh tests/glue/*.sh; do
 		[[ -x $script ]] || continue
-		name=verbs/$(basename "$script" .sh)
+		name=${script#tests/}
+		name=${name%.sh}
 		while read -r line; do
 			options=() case=()
 			split_line "$line"
