@@ -7,7 +7,7 @@
 #   link_churn.sh [ROUNDS]    default 3; SEED=N repeats a run
 #
 # lab: --rails 2 --mtu 9000
-# lab: --rails 2 --mtu 9000 --kernel debug
+# lab: --rails 2 --mtu 9000 --kernel debug -- 1
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

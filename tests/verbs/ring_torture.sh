@@ -7,7 +7,7 @@
 #   ring_torture.sh [LIVES]    default 60; SEED=N repeats a run
 #
 # lab: --rails 2 --mtu 9000
-# lab: --rails 2 --mtu 9000 --kernel debug -- 40
+# lab: --rails 2 --mtu 9000 --kernel debug -- 25
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -9,7 +9,7 @@
 # lab: --rails 1 --mtu 1500
 # lab: --rails 4 --mtu 4000
 # lab: --rails 2 --mtu 9000 --kernel debug
-# lab: --type rxe
+# lab: --type rxe -- pattern order
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
