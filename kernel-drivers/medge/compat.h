@@ -1,21 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * All that drifts between kernels, in one place. The code around it is written
- * for the newest; each shim names the release that retires it.
+ * for the newest; each shim names the release that retires it: the first that
+ * needs it no more. What a kernel has is probed, not told from its version,
+ * since distributions backport: HAVE_* comes from Kbuild, which searches the
+ * kernel's headers.
  */
 #ifndef MEDGE_COMPAT_H
 #define MEDGE_COMPAT_H
 
 #include <linux/ethtool.h>
 #include <linux/hrtimer.h>
+#include <linux/kasan.h>
+#include <linux/mm.h>
+#include <linux/netdevice.h>
+#include <linux/refcount.h>
+#include <linux/skbuff.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
 
-/* Pin user memory. The name and arguments change every few years. */
+#include "cq.h"
+#include "mr.h"
+
+/* 6.12 */
+#if __has_include(<linux/unaligned.h>)
+#include <linux/unaligned.h>
+#else
+#include <asm/unaligned.h>
+#endif
+
+/* 7.2. Pin user memory: the name and arguments change every few years. */
 static inline struct ib_umem *medge_umem_get(struct ib_device *ibdev, u64 start,
 					     u64 length, int access)
 {
+#ifdef HAVE_ib_umem_get_va
 	return ib_umem_get_va(ibdev, start, length, access);
+#else
+	return ib_umem_get(ibdev, start, length, access);
+#endif
 }
 
 static inline struct sg_table *medge_umem_sgt(struct ib_umem *umem)
@@ -23,17 +46,122 @@ static inline struct sg_table *medge_umem_sgt(struct ib_umem *umem)
 	return &umem->sgt_append.sgt;
 }
 
-/* Until 6.13 in two steps. */
+#ifndef HAVE_hrtimer_setup	/* 6.13 */
 static inline void
-medge_hrtimer_setup(struct hrtimer *timer,
-		    enum hrtimer_restart (*fn)(struct hrtimer *timer),
-		    clockid_t clock, enum hrtimer_mode mode)
+hrtimer_setup(struct hrtimer *timer,
+	      enum hrtimer_restart (*fn)(struct hrtimer *timer),
+	      clockid_t clock, enum hrtimer_mode mode)
 {
-	hrtimer_setup(timer, fn, clock, mode);
+	hrtimer_init(timer, clock, mode);
+	timer->function = fn;
+}
+#endif
+
+#ifndef HAVE_refcount_set_release	/* 6.15 */
+static inline void refcount_set_release(refcount_t *r, int n)
+{
+	/* All that is written before is seen by who sees the count. */
+	smp_store_release(&r->refs.counter, n);
+}
+#endif
+
+#ifndef HAVE_vm_flags_clear	/* 6.3 */
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+#ifndef HAVE_is_vmalloc_or_module_addr	/* 6.12, or before: exported */
+#define is_vmalloc_or_module_addr medge_is_vmalloc_or_module_addr
+static inline bool medge_is_vmalloc_or_module_addr(const void *va)
+{
+#if defined(CONFIG_MODULES) && defined(MODULES_VADDR)
+	unsigned long addr = (unsigned long)kasan_reset_tag(va);
+
+	if (addr >= MODULES_VADDR && addr < MODULES_END)
+		return true;
+#endif
+	return is_vmalloc_addr(va);
+}
+#endif
+
+#ifndef HAVE___skb_queue_purge_reason	/* 6.7 */
+/* Consumed: all that we purge is. */
+#define __skb_queue_purge_reason(list, reason) medge_skb_queue_consume(list)
+static inline void medge_skb_queue_consume(struct sk_buff_head *list)
+{
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(list)))
+		consume_skb(skb);
+}
+#endif
+
+#ifndef HAVE_IB_SPEED_XDR	/* 6.7 */
+#define IB_SPEED_XDR 256
+#endif
+
+#ifndef HAVE_ib_mark_name_assigned_by_user	/* 6.9: nobody asks who named it */
+static inline void ib_mark_name_assigned_by_user(struct ib_device *ibdev) {}
+#endif
+
+#ifndef HAVE_ib_dispatch_port_state_event	/* 6.14 */
+/* The same state may be told twice; who listens knows that of other devices. */
+static inline void ib_dispatch_port_state_event(struct ib_device *ibdev,
+						struct net_device *netdev)
+{
+	bool up = netif_running(netdev) && netif_carrier_ok(netdev);
+	struct ib_event event = {
+		.device = ibdev,
+		.event = up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR,
+		.element.port_num = 1,
+	};
+
+	ib_dispatch_event(&event);
+}
+#endif
+
+#ifndef ib_alloc_device_with_net	/* 6.17: all devices begin in init_net */
+#define ib_alloc_device_with_net(drv_struct, member, net) \
+	((void)(net), ib_alloc_device(drv_struct, member))
+#endif
+
+/*
+ * Operations whose arguments have changed: ours where its type is the
+ * kernel's, else the one that adapts it.
+ */
+#define MEDGE_OP(op, ours, adapted)					\
+	__builtin_choose_expr(						\
+		__same_type(((struct ib_device_ops *)0)->op, &(ours)),	\
+		ours, adapted)
+
+/* 6.11 */
+static inline int medge_create_cq_udata(struct ib_cq *ibcq,
+					const struct ib_cq_init_attr *attr,
+					struct ib_udata *udata)
+{
+	struct uverbs_attr_bundle *attrs = NULL;
+
+	if (udata)
+		attrs = container_of(udata, struct uverbs_attr_bundle,
+				     driver_udata);
+	return medge_create_cq(ibcq, attr, attrs);
 }
 
-/* In shared mode ib_core puts the device into init_net all the same. */
-#define medge_alloc_device(net) \
-	ib_alloc_device_with_net(medge_device, ibdev, net)
+#define MEDGE_CREATE_CQ \
+	MEDGE_OP(create_cq, medge_create_cq, medge_create_cq_udata)
+
+/* 6.17 */
+static inline struct ib_mr *medge_reg_user_mr_plain(struct ib_pd *pd, u64 start,
+						    u64 length, u64 iova,
+						    int access,
+						    struct ib_udata *udata)
+{
+	return medge_reg_user_mr(pd, start, length, iova, access, NULL, udata);
+}
+
+#define MEDGE_REG_USER_MR \
+	MEDGE_OP(reg_user_mr, medge_reg_user_mr, medge_reg_user_mr_plain)
 
 #endif /* MEDGE_COMPAT_H */

@@ -62,7 +62,7 @@ static const struct ib_device_ops device_ops = {
 	.alloc_xrcd = medge_alloc_xrcd,
 	.attach_mcast = medge_attach_mcast,
 	.create_ah = medge_create_ah,
-	.create_cq = medge_create_cq,
+	.create_cq = MEDGE_CREATE_CQ,
 	.create_qp = medge_create_qp,
 	.create_srq = medge_create_srq,
 	.create_user_ah = medge_create_ah,
@@ -103,7 +103,7 @@ static const struct ib_device_ops device_ops = {
 	.query_srq = medge_query_srq,
 	.query_ucontext = medge_query_ucontext,
 	.reg_dm_mr = medge_reg_dm_mr,
-	.reg_user_mr = medge_reg_user_mr,
+	.reg_user_mr = MEDGE_REG_USER_MR,
 	.req_notify_cq = medge_req_notify_cq,
 	.rereg_user_mr = medge_rereg_user_mr,
 	.resize_user_cq = medge_resize_cq,
@@ -274,7 +274,7 @@ static struct medge_device *make_device(struct net_device *netdev)
 	err = check_netdev(netdev);
 	if (err)
 		return ERR_PTR(err);
-	dev = medge_alloc_device(dev_net(netdev));
+	dev = ib_alloc_device_with_net(medge_device, ibdev, dev_net(netdev));
 	if (!dev)
 		return ERR_PTR(-ENOMEM);
 	err = init_device(dev, netdev);

@@ -101,7 +101,9 @@ void medge_mr_table_destroy(struct medge_device *dev);
 struct ib_mr *medge_mr_of_pages(struct ib_pd *pd, void *mem, u64 length,
 				int access);
 
-/* ib_device_ops; their exact signatures are compat.h's and verbs' matter */
+struct ib_dmah;
+
+/* ib_device_ops, as the newest kernel has them */
 struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 				u64 iova, int access, struct ib_dmah *dmah,
 				struct ib_udata *udata);

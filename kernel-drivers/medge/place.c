@@ -2,8 +2,8 @@
 /* Find the pages that keys and addresses stand for, and copy to and from them. */
 #include <linux/highmem.h>
 #include <linux/skbuff.h>
-#include <linux/unaligned.h>
 
+#include "compat.h"
 #include "place.h"
 #include "snap.h"
 

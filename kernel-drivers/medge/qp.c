@@ -410,8 +410,8 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	mutex_init(&qp->modify_lock);
 	spin_lock_init(&qp->lock);
 	INIT_WORK(&qp->fatal_work, medge_qp_fatal);
-	medge_hrtimer_setup(&qp->timer, medge_timer_fire, CLOCK_MONOTONIC,
-			    HRTIMER_MODE_ABS_SOFT);
+	hrtimer_setup(&qp->timer, medge_timer_fire, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_SOFT);
 	qp->timer_at = MEDGE_NEVER;
 	qp->state = IB_QPS_RESET;
 	medge_kpost_init(&qp->kpost, !qp->ibqp.uobject);

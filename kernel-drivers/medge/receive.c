@@ -4,6 +4,7 @@
 #include <linux/skbuff.h>
 
 #include "device.h"
+#include "compat.h"
 #include "place.h"
 #include "qp.h"
 #include "rail.h"

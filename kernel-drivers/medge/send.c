@@ -3,8 +3,8 @@
 #include <linux/net.h>
 #include <linux/etherdevice.h>
 #include <linux/skbuff.h>
-#include <linux/unaligned.h>
 
+#include "compat.h"
 #include "device.h"
 #include "place.h"
 #include "post.h"
@@ -136,7 +136,7 @@ static void add_len(struct sk_buff *skb, u32 len, u32 truesize)
 }
 
 /* The pages themselves. Return: they cannot be used, or are too many. */
-static bool add_pages(struct sk_buff *skb, struct medge_walk *w)
+static bool attach_pages(struct sk_buff *skb, struct medge_walk *w)
 {
 	struct skb_shared_info *si = skb_shinfo(skb);
 	struct page *page, *last = NULL;
@@ -207,7 +207,7 @@ static enum build add_payload(struct medge_qp *qp, const struct medge_tx *tx,
 	struct payload p;
 
 	payload_find(qp, tx, &tx->op, &p);
-	if (add_pages(skb, &p.walk)) {
+	if (attach_pages(skb, &p.walk)) {
 		medge_walk_end(&p.walk);
 		drop_frags(skb);
 		payload_find(qp, tx, &tx->op, &p);

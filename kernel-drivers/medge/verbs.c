@@ -6,6 +6,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/medge-abi.h>
 
+#include "compat.h"
 #include "device.h"
 #include "verbs.h"
 
