@@ -22,7 +22,10 @@ boot_script() {
 boot_prepare() {
 	install_packages
 	kernel_build "$KERNEL"
-	MODULE='' PROVIDER=''
+	MACHINE=uml MODULE='' MODULES='' PROVIDER=''
+	if is_stock "$KERNEL"; then
+		MACHINE=qemu MODULES=$KERNEL_DIR/modules
+	fi
 	! has_type medge || module_build
 	# Its build has the tests' programs, too, which run on the peers.
 	provider_build
@@ -49,8 +52,8 @@ boot_plan() {
 	[[ ! $INTERACTIVE ]] || TTY_SIZE=$(stty size)
 	MHZ=$(awk -F: '/^cpu MHz/ { sum += $2; n++ } END { printf "%.3f", n ? sum / n : 1000 }' /proc/cpuinfo)
 	export -p | grep -vE '^declare -x (BASH[A-Z_]*|SHELLOPTS|PWD|OLDPWD|SHLVL|TMPDIR)(=|$)' | boot_whole_declarations
-	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES NODES RAILS MTU RATE NETEM BOND_MODE CPUS KERNEL TIMEOUT MODULE PROVIDER \
-		INTERACTIVE TTY_SIZE MHZ COMMAND
+	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES NODES RAILS MTU RATE NETEM BOND_MODE CPUS KERNEL TIMEOUT MACHINE MODULE \
+		MODULES PROVIDER INTERACTIVE TTY_SIZE MHZ COMMAND
 }
 
 # Without the variables above, a value of several lines may have lost its first one.
@@ -59,11 +62,8 @@ boot_whole_declarations() {
 }
 
 boot_guest() {
-	local uml=(
-		"$KERNEL_DIR/linux" quiet rootfstype=hostfs ro "mem=$MEM" "ncpus=$CPUS" seccomp=on
-		"init=$LAB/guest/init" "lab_run=$RUN" con=null ssl=null "ssl0=null,fd:5" console=ttyS0 loglevel=8 printk.time=1
-		kmemleak=on "con1=null,fd:6"
-	)
+	local GUEST_COMMAND
+	"${MACHINE}_command"
 	say "booting the $KERNEL kernel: $NODES nodes, $RAILS rails, MTU $MTU${RATE:+, $RATE each}${NETEM:+, $NETEM}"
 	# Only noted: bash does not survive a trap that leaves a read that has a timeout.
 	INTERRUPTED=
@@ -72,14 +72,14 @@ boot_guest() {
 	trap boot_stop EXIT
 	if [[ ${INTERACTIVE:-} ]]; then
 		TTY_STATE=$(stty -g)
-		boot_launch "${uml[@]}" con0=fd:0,fd:1 <&0 6>/dev/null 2>"$RUN/launch.log" &
+		boot_launch "${GUEST_COMMAND[@]}" <&0 6>/dev/null 2>"$RUN/launch.log" &
 		GUEST=$!
 	else
 		cat <"$RUN/stdout" &
 		READERS=($!)
 		cat <"$RUN/stderr" >&2 &
 		READERS+=($!)
-		boot_launch "${uml[@]}" con0=null,fd:1 </dev/null >"$RUN/stdout" 6>"$RUN/stderr" 2>"$RUN/launch.log" &
+		boot_launch "${GUEST_COMMAND[@]}" </dev/null >"$RUN/stdout" 6>"$RUN/stderr" 2>"$RUN/launch.log" &
 		GUEST=$!
 	fi
 	boot_watch
@@ -133,7 +133,7 @@ boot_follow() {
 	fi
 	[[ $1 == *medge-lab:* ]] || return 0
 	local words
-	read -ra words <<<"${1#*medge-lab: }"
+	read -ra words <<<"$(tr -d '\r' <<<"${1#*medge-lab: }")"
 	case ${words[0]} in
 	phase)
 		[[ ${words[*]:1} != setup || $PHASE == boot ]] || VERDICT=rebooted

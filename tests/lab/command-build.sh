@@ -5,7 +5,7 @@
 kernels=("$@")
 ((${#kernels[@]})) || kernels=(lab debug)
 for KERNEL in "${kernels[@]}"; do
-	one_of "lab build" "$KERNEL" lab debug >/dev/null
+	one_of "lab build" "$KERNEL" lab debug "${STOCK_KERNELS[@]}" >/dev/null
 done
 install_packages
 for KERNEL in "${kernels[@]}"; do

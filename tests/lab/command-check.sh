@@ -13,8 +13,12 @@ provider)
 	cmake --build "$dir" -j "$(nproc)"
 	;;
 module)
-	KERNEL=$(one_of "lab check module" "$KERNEL" lab debug)
+	KERNEL=$(one_of "lab check module" "$KERNEL" lab debug "${STOCK_KERNELS[@]}")
 	kernel_build "$KERNEL"
+	if is_stock "$KERNEL"; then
+		stock_check
+		return
+	fi
 	rm -rf "$(tree_cache)/check-module/$KERNEL"
 	mkdir -p "$(tree_cache)/check-module/$KERNEL"
 	make -C "$KERNEL_DIR" ARCH=um "M=$REPO/kernel-drivers/medge" "MO=$(tree_cache)/check-module/$KERNEL" \

@@ -11,6 +11,10 @@ KERNEL_SUITES=(trixie-backports sid)
 # kernel_build FLAVOUR: sets KERNEL_DIR, building the kernel if need be.
 kernel_build() {
 	local flavour=$1 hash
+	if is_stock "$flavour"; then
+		stock_build "$flavour"
+		return
+	fi
 	hash=$({ kernel_fragments "$flavour" && kernel_patches; } | xargs cat | sha256sum | cut -c1-12)
 	kernel_find "$flavour" "$hash" && return
 	lock "$CACHE/kernel/$flavour-$hash.lock" "building the $flavour kernel"

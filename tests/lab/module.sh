@@ -6,7 +6,11 @@
 module_build() {
 	local source=$REPO/kernel-drivers/medge began=$SECONDS
 	[[ -e $source/Makefile || -e $source/Kbuild ]] || die "there is no module to build: $source has no Makefile"
-	module_make "$source" medge
+	if is_stock "$KERNEL"; then
+		stock_module
+	else
+		module_make "$source" medge
+	fi
 	say "module for the $KERNEL kernel is up to date ($((SECONDS - began)) s)"
 }
 

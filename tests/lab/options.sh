@@ -74,7 +74,7 @@ set_option() {
 		BOND_MODE=$(one_of "$option" "$value" balance-rr active-backup balance-xor broadcast 802.3ad \
 			balance-tlb balance-alb)
 		;;
-	--kernel) KERNEL=$(one_of "$option" "$value" lab debug) ;;
+	--kernel) KERNEL=$(one_of "$option" "$value" lab debug "${STOCK_KERNELS[@]}") ;;
 	--cpus) CPUS=$(number "$option" "$value" 1 4) ;;
 	--mem)
 		[[ $value =~ ^[1-9][0-9]{0,5}[MG]$ ]] || die "--mem takes a size such as 3G or 2048M, not '$value'"

@@ -10,7 +10,7 @@ LAB=$(dirname "$(readlink -f "$0")")
 REPO=$(dirname "$(dirname "$LAB")")
 CACHE=${MEDGE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/medge}
 COMMAND=selftest
-for part in say kernel module; do
+for part in say kernel stock module; do
 	. "$LAB/$part.sh"
 done
 WORK=$(mktemp -d /tmp/lab-selftest-XXXXXX)
@@ -97,7 +97,7 @@ case_wrong_arguments() {
 		exec --netem nonsense -- true
 		exec --netem loss -- true
 		exec --bond-mode 7 -- true
-		exec --kernel 6.1 -- true
+		exec --kernel 5.4 -- true
 		exec --cpus 0 -- true
 		exec --cpus 5 -- true
 		exec --mem 3 -- true

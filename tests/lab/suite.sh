@@ -10,7 +10,9 @@ suite() {
 	entry transport make -s -C tests/transport check "BUILD=$(tree_cache)/transport"
 	entry provider-warnings "$LAB/lab" check provider
 	entry module-warnings-lab "$LAB/lab" check module lab
-	entry module-warnings-debug "$LAB/lab" check module debug
+	for name in debug 6.1 6.12 7; do
+		entry "module-warnings-$name" "$LAB/lab" check module "$name"
+	done
 	while read -r case; do
 		entry "lab/$case" "$LAB/selftest.sh" "$case"
 	done < <("$LAB/selftest.sh" --list)

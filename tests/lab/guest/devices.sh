@@ -2,11 +2,6 @@
 # The RDMA devices of one type, one on each node.
 # shellcheck shell=bash
 
-module_load() {
-	[[ $MODULE ]] || return 0
-	insmod "$MODULE" || fail "the kernel does not take $MODULE"
-}
-
 module_unload() {
 	local tries
 	[[ $MODULE ]] || return 0

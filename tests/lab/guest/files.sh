@@ -17,17 +17,6 @@ mount_basics() {
 	[[ -e /dev/fd ]] || ln -s /proc/self/fd /dev/fd
 }
 
-# Consoles 0 and 1 are the host's standard output and standard error, byte for byte.
-open_consoles() {
-	if [[ $INTERACTIVE ]]; then
-		exec </dev/tty0 >/dev/tty0 2>&1
-		return
-	fi
-	exec </dev/null >/dev/tty0 2>/dev/tty1
-	stty -F /dev/tty0 -opost
-	stty -F /dev/tty1 -opost
-}
-
 mount_files() {
 	local dir
 	mkdir -p /run/lab/bin /run/lab/out
@@ -49,17 +38,6 @@ mount_writable() {
 	// | /proc/* | /sys/* | /dev/* | /run/* | /etc/* | /usr/* | /var/tmp/*) ;;
 	*) [[ ! -d $1 ]] || mount_host "$1" ;;
 	esac
-}
-
-mount_host() {
-	mkdir -p "$1" 2>/dev/null
-	mount -n -t hostfs -o "$1" hostfs "$1" || fail "the guest cannot mount the host's $1"
-}
-
-# perftest takes the CPU clock from a line that User-Mode Linux does not have, and prints zeros without it.
-show_cpu_clock() {
-	sed "s/^bogomips/cpu MHz\t\t: $MHZ\n&/" /proc/cpuinfo >/run/lab/cpuinfo
-	mount -n --bind /run/lab/cpuinfo /proc/cpuinfo
 }
 
 # Install the provider: libibverbs finds it where a package would have put it. The library's own directory is the
