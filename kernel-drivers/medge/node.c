@@ -122,8 +122,8 @@ static struct medge_node *new_node(struct medge_device *dev,
 	refcount_set(&node->qps, 1);
 	spin_lock_init(&node->lock);
 	node->timer_at = MEDGE_NEVER;
-	medge_hrtimer_setup(&node->timer, node_timer, CLOCK_MONOTONIC,
-			    HRTIMER_MODE_ABS_SOFT);
+	hrtimer_setup(&node->timer, node_timer, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_SOFT);
 	return node;
 }
 
@@ -360,8 +360,8 @@ void medge_nodes_init(struct medge_device *dev)
 {
 	spin_lock_init(&dev->nodes.lock);
 	hash_init(dev->nodes.table);
-	medge_hrtimer_setup(&dev->nodes.timer, tell_nodes, CLOCK_MONOTONIC,
-			    HRTIMER_MODE_ABS_SOFT);
+	hrtimer_setup(&dev->nodes.timer, tell_nodes, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_SOFT);
 	dev->nodes.local.generation = get_random_u32() | 1;
 }
 
