@@ -12,6 +12,8 @@ PACKAGES=(
 	# to run what the tests run
 	ethtool ibverbs-utils iproute2 perftest procps python3 python3-hypothesis python3-pyverbs rdma-core rdmacm-utils
 	shellcheck util-linux
+	# to build packages
+	dpkg-dev git
 )
 
 install_packages() {

@@ -18,6 +18,7 @@ suite() {
 	done < <("$LAB/selftest.sh" --list)
 	entry demo "$LAB/lab" demo
 	entry pyverbs-build tests/verbs/get-pyverbs
+	entry package "$LAB/lab" package
 	# Every boot that a script in these directories asks for in its head, one a line:
 	#   # lab: --rails 2 --mtu 9000 --kernel debug
 	#   # lab: --type rxe -- ARGS FOR THE SCRIPT

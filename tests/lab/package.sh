@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Debian packages of this tree, built from a source package in a minimal root of a suite.
+# shellcheck shell=bash
+
+PACKAGE_SUITES=(bookworm trixie sid)
+# The releases of rdma-core whose private headers the source package brings along, by private ABI.
+PACKAGE_ABIS=(34 65)
+
+# package_build SUITE: sets PACKAGE_DIR to where the source package and the packages are.
+package_build() {
+	local suite=$1 dir root
+	dir=$(tree_cache)/package/$suite
+	lock "$CACHE/root/$suite.lock" "building packages"
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	package_source "$dir"
+	package_root "$suite"
+	root=$CACHE/root/$suite
+	root_run "$root" "$dir" "$dir/log" "building the packages for $suite" bash -c '
+		dpkg-source -x *.dsc source && cd source && dpkg-buildpackage -us -uc && rm -rf ../source'
+	unlock
+	PACKAGE_DIR=$dir
+}
+
+# The tree as it is committed, and what of rdma-core it needs, as a source package of format 3.0 (quilt).
+package_source() {
+	local dir=$1 version abi build source
+	version=$(sed -n '1s/.*(\(.*\)-.*/\1/p' "$REPO/debian/changelog")
+	mkdir "$dir/source"
+	git -C "$REPO" archive "$(package_tree)" | tar -x -C "$dir/source"
+	package_tarball "$dir/source" "medge-$version" "$dir/medge_$version.orig.tar.xz" --exclude=./debian
+	for abi in "${PACKAGE_ABIS[@]}"; do
+		build=$(MEDGE_CACHE=$CACHE "$REPO/providers/medge/get-private-headers" --abi "$abi") || die "no private headers"
+		source=$(readlink -f "$build/../../source")
+		package_tarball "$source" "rdmacore$abi" "$dir/medge_$version.orig-rdmacore$abi.tar.xz"
+		cp -r "$source" "$dir/source/rdmacore$abi"
+	done
+	(cd "$dir" && dpkg-source -b source) >"$dir/source.log" 2>&1 || die "there is no source package; see $dir/source.log"
+	rm -rf "$dir/source"
+}
+
+# What is in the working tree and not ignored, committed or not.
+package_tree() {
+	local index
+	index=$(mktemp)
+	cp "$(git -C "$REPO" rev-parse --git-path index)" "$index"
+	GIT_INDEX_FILE=$index git -C "$REPO" add -A
+	GIT_INDEX_FILE=$index git -C "$REPO" write-tree
+	rm -f "$index"
+}
+
+# package_tarball DIR NAME FILE [TAR-OPTION...]: DIR as NAME/, the same bytes each time for the same commit.
+package_tarball() {
+	local dir=$1 name=$2 file=$3
+	shift 3
+	tar -C "$dir" --sort=name --owner=0 --group=0 --numeric-owner "--mtime=$(git -C "$REPO" log -1 --format=@%ct)" --transform "s,^\.,$name," \
+		"$@" -cf - . | xz -T0 -1 >"$file"
+}
+
+# A minimal root of the suite with nothing but the build dependencies.
+package_root() {
+	local suite=$1 root=$CACHE/root/$1 packages
+	packages=$(sed -n '/^Build-Depends:/,/^[A-Z]/{ /^Build-Depends/s/.*: *//; /^[A-Z]/d; s/([^)]*)//; s/:any//; p }' "$REPO/debian/control" |
+		tr -d ' \n' | sed 's/debhelper-compat/debhelper/')
+	[[ ! -e $root/.complete || $(<"$root/.complete") != "$packages" ]] || return 0
+	rm -rf "$root"
+	mkdir -p "$CACHE/root" "$CACHE/log"
+	root_make "$suite" "$root" "${packages%,}" dpkg-dev lintian
+	echo "$packages" >"$root/.complete"
+}
+
+# Lintian, of the suite; whatever it says fails, but that it misses a bug number of Debian's: nobody asked there.
+package_lint() {
+	local suite=$1
+	root_run "$CACHE/root/$suite" "$PACKAGE_DIR" "$PACKAGE_DIR/lintian" "lintian" \
+		bash -c '
+			lintian --fail-on error,warning --allow-root --suppress-tags initial-upload-closes-no-bugs *.changes'
+}
