@@ -94,8 +94,8 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	spin_lock_init(&cq->lock);
 	INIT_WORK(&cq->error_work, raise_cq_error);
-	medge_hrtimer_setup(&cq->mod_timer, moderated, CLOCK_MONOTONIC,
-			    HRTIMER_MODE_REL_SOFT);
+	hrtimer_setup(&cq->mod_timer, moderated, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_SOFT);
 	medge_kcq_init(cq, !udata);
 	err = medge_ring_create(&cq->ring, medge_udata_context(udata),
 				attr->cqe, MEDGE_CQE_SHIFT, &resp.cq);
