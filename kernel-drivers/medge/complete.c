@@ -8,6 +8,7 @@
 #include "qp.h"
 #include "snap.h"
 #include "srq.h"
+#include "trace.h"
 
 static const u8 wc_status[MEDGE_STATUSES] = {
 	[MEDGE_OK] = IB_WC_SUCCESS,
@@ -263,6 +264,7 @@ static void target_send(struct medge_qp *qp, const struct medge_op *op,
 
 	snap = medge_recv_take(qp, qp->recv_base + (u32)op->addr, op->addr >> 32);
 	if (!snap) {
+		trace_medge_rnr(qp, op->op_no, MEDGE_NAK_RNR);
 		t->nak = MEDGE_NAK_RNR;
 		return;
 	}
@@ -363,6 +365,7 @@ static void op_performed(struct medge_conn *c, const struct medge_op *op,
 	struct medge_qp *qp = medge_conn_user(c);
 	struct medge_recv_snap *snap;
 
+	trace_medge_perform(qp, op->op_no, MEDGE_NAK_NONE);
 	if (qp->state == IB_QPS_ERR || !op_consumes(op))
 		return;
 	snap = medge_recv_take(qp, qp->recv_base + recv_index, op->addr >> 32);
@@ -432,6 +435,7 @@ static void op_refused(struct medge_conn *c, const struct medge_op *op,
 	struct medge_qp *qp = medge_conn_user(c);
 	struct medge_recv_snap *snap = NULL;
 
+	trace_medge_refuse(qp, op->op_no, nak);
 	if (qp->state == IB_QPS_ERR)
 		return;
 	/* All before it are performed, so its receive is the oldest. */
@@ -479,6 +483,7 @@ static void op_completed(struct medge_conn *c, u32 op_no,
 {
 	struct medge_qp *qp = medge_conn_user(c);
 
+	trace_medge_complete(qp, op_no, status);
 	if (qp->state == IB_QPS_ERR)
 		return;
 	medge_send_done(qp, medge_snap_send(qp, op_no), status);

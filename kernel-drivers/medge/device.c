@@ -13,6 +13,7 @@
 #include "dm.h"
 #include "mr.h"
 #include "mw.h"
+#include "pma.h"
 #include "qp.h"
 #include "query.h"
 #include "ring.h"
@@ -93,6 +94,7 @@ static const struct ib_device_ops device_ops = {
 	.poll_cq = medge_poll_cq,
 	.post_recv = medge_post_recv,
 	.post_send = medge_post_send,
+	.process_mad = medge_process_mad,
 	.query_ah = medge_query_ah,
 	.query_device = medge_query_device,
 	.query_pkey = medge_query_pkey,

@@ -4,6 +4,7 @@
 #include "place.h"
 #include "post.h"
 #include "snap.h"
+#include "trace.h"
 
 enum {
 	WQE_FLAGS = MEDGE_WQE_SIGNALED | MEDGE_WQE_SOLICITED |
@@ -264,6 +265,7 @@ static void submit(struct medge_qp *qp, u32 index)
 	describe(qp, snap, &req);
 	qp->op_base = op_no - index;
 	qp->unsent = true;
+	trace_medge_submit(qp, op_no, &req);
 	medge_conn_submit(qp->conn, &req);
 	/* What is wrong with it shows when all before it have completed. */
 	if (status)

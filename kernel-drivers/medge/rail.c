@@ -13,6 +13,7 @@
 #include "mcast.h"
 #include "qp.h"
 #include "rail.h"
+#include "trace.h"
 
 /* Between looks at the carriers. */
 enum { LOOK_AGAIN_NS = 200000 };
@@ -240,6 +241,23 @@ u64 medge_rails_speed(struct medge_device *dev)
 	return sum;
 }
 
+static u32 rail_weight(const struct medge_rail *rail)
+{
+	return READ_ONCE(rail->up) ? max(READ_ONCE(rail->speed), 1U) : 0;
+}
+
+u32 medge_rail_weight(struct medge_device *dev, u32 index)
+{
+	const struct medge_rail *rail;
+	u32 weight;
+
+	rcu_read_lock();
+	rail = rcu_dereference(dev->rails.rail[index]);
+	weight = rail ? rail_weight(rail) : 0;
+	rcu_read_unlock();
+	return weight;
+}
+
 static void describe_rail(const struct medge_rail *rail,
 			  struct medge_rail_info *info)
 {
@@ -252,6 +270,7 @@ static void describe_rail(const struct medge_rail *rail,
 		.ifindex = netdev->ifindex,
 		.mtu = READ_ONCE(netdev->mtu),
 		.speed_mbps = READ_ONCE(rail->speed),
+		.weight = rail_weight(rail),
 		.tx_frames = sum.tx_frames,
 		.tx_bytes = sum.tx_bytes,
 		.tx_retransmits = sum.tx_retransmits,
@@ -259,10 +278,8 @@ static void describe_rail(const struct medge_rail *rail,
 		.rx_frames = sum.rx_frames,
 		.rx_bytes = sum.rx_bytes,
 	};
-	if (READ_ONCE(rail->up)) {
+	if (info->weight)
 		info->flags |= MEDGE_RAIL_UP;
-		info->weight = max_t(u32, info->speed_mbps, 1);
-	}
 	BUILD_BUG_ON(sizeof(info->name) != IFNAMSIZ);
 	strscpy((char *)info->name, netdev->name, sizeof(info->name));
 }
@@ -341,6 +358,18 @@ static bool rail_is_up(const struct medge_rail *rail)
 	       rail->netdev->mtu >= MEDGE_RAIL_MIN_MTU;
 }
 
+/* Why it is up, or is not. */
+static enum medge_rail_why rail_why(const struct medge_rail *rail)
+{
+	if (!netif_running(rail->netdev))
+		return MEDGE_RAIL_IS_DOWN;
+	if (!netif_carrier_ok(rail->netdev))
+		return MEDGE_RAIL_NO_CARRIER;
+	if (rail->netdev->mtu < MEDGE_RAIL_MIN_MTU)
+		return MEDGE_RAIL_SMALL_MTU;
+	return MEDGE_RAIL_COMES_UP;
+}
+
 static void update_mtu(struct medge_device *dev)
 {
 	u32 mtu = U32_MAX;
@@ -366,6 +395,8 @@ static void tell_rail(struct medge_rail *rail)
 	};
 
 	spin_lock_bh(&rail->dev->rails.look_lock);
+	if (rail->up != rail_is_up(rail))
+		trace_medge_rail(rail, !rail->up, rail_why(rail));
 	WRITE_ONCE(rail->up, rail_is_up(rail));
 	attr.flags = rail->up ? MEDGE_PORT_UP : 0;
 	if (READ_ONCE(rail->drained))
@@ -566,6 +597,7 @@ static void remove_rail(struct medge_rail *rail)
 	static const u8 none[ETH_ALEN];
 	struct medge_device *dev = rail->dev;
 
+	trace_medge_rail(rail, false, MEDGE_RAIL_LEAVES);
 	RCU_INIT_POINTER(dev->rails.rail[rail->index], NULL);
 	medge_nodes_rail(dev, rail->index, NULL);
 	/* Waits for those who are transmitting on it, too: they are in RCU. */

@@ -39,6 +39,15 @@ struct medge_rail {
 	struct rcu_head rcu;
 };
 
+/* Why a rail is up, or is not. */
+enum medge_rail_why {
+	MEDGE_RAIL_COMES_UP,
+	MEDGE_RAIL_IS_DOWN,
+	MEDGE_RAIL_NO_CARRIER,
+	MEDGE_RAIL_SMALL_MTU,
+	MEDGE_RAIL_LEAVES,
+};
+
 /**
  * struct medge_rails - a device's rails
  * @rail: RCU, changed under RTNL; NULL: no rail of that index
@@ -85,6 +94,8 @@ bool medge_rails_have(struct medge_device *dev, const struct net_device *netdev)
 u32 medge_rails_mtu(const struct medge_device *dev);
 /* Mbit/s of all rails that are up together; 0: unknown. Any context. */
 u64 medge_rails_speed(struct medge_device *dev);
+/* The share of the bytes that a rail is worth by its speed; 0: down, or none. Any context. */
+u32 medge_rail_weight(struct medge_device *dev, u32 rail);
 /*
  * Notifiers may tell of a lost carrier a second late: look whether all have
  * theirs, unless somebody just did. BHs off.

@@ -9,6 +9,7 @@
 #include "qp.h"
 #include "rail.h"
 #include "stats.h"
+#include "trace.h"
 #include "uc.h"
 #include "ud.h"
 
@@ -102,8 +103,10 @@ static void proceed(struct medge_qp *qp, struct medge_rx *rx,
 	for (;;) {
 		step = medge_conn_step(qp->conn, qp->now, rx, skb->data,
 				       skb->len, &piece);
-		if (step == MEDGE_RX_HELD)
+		if (step == MEDGE_RX_HELD) {
+			trace_medge_hold(qp, rx);
 			return;
+		}
 		if (step == MEDGE_RX_DONE || !place(qp, skb, &piece, &nak))
 			break;
 		medge_conn_placed(qp->conn, qp->now, rx, &piece, nak);
@@ -115,8 +118,10 @@ void medge_receive_released(struct medge_qp *qp, struct sk_buff_head *used)
 {
 	struct medge_rx *rx;
 
-	while ((rx = medge_conn_released(qp->conn)))
+	while ((rx = medge_conn_released(qp->conn))) {
+		trace_medge_release(qp, rx);
 		proceed(qp, rx, used);
+	}
 }
 
 /*
@@ -139,6 +144,7 @@ static void receive_frames(struct medge_qp *qp, struct arrival *a)
 		memset(rx, 0, sizeof(*rx));
 		drop = medge_conn_receive(qp->conn, qp->now, a->rail,
 					  &a->frame, ack, rx, &skip);
+		trace_medge_receive(qp, a->rail, &a->frame, drop);
 		if (drop != MEDGE_DROP_NONE)
 			break;
 		more = skip < a->frame.nframes;

@@ -11,6 +11,7 @@
 #include "qp.h"
 #include "snap.h"
 #include "stats.h"
+#include "trace.h"
 #include "uc.h"
 #include "ud.h"
 
@@ -365,6 +366,7 @@ static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 	for (n = 0; n < TX_BATCH && medge_qp_talks(qp); n++) {
 		if (!medge_conn_poll_tx(qp->conn, qp->now, &tx))
 			return false;
+		trace_medge_send(qp, &tx);
 		/* Our own requests are flushed; the peer's before the refused are not. */
 		if (qp->state == IB_QPS_ERR &&
 		    tx.type != MEDGE_FRAME_ACK && !tx.response)

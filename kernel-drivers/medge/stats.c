@@ -13,6 +13,17 @@
 	X(retransmits) X(lost_rail) X(lost_rto) X(lost_down) X(probes)	\
 	X(dups) X(held) X(rnr_naks_sent) X(rnr_naks_received)
 
+/*
+ * What is shown of a rail, by its index. The names are fixed when the port is
+ * registered, whatever rails it gets, and all of them must fit one netlink message:
+ * the first few rails have counters; medgedv_query_rails() tells of all.
+ */
+#define RAIL_COUNTERS(X, n)						\
+	X(n, tx_frames) X(n, tx_bytes) X(n, tx_retransmits)		\
+	X(n, rx_bytes) X(n, weight)
+#define SHOWN_RAILS(R)							\
+	R(0) R(1) R(2) R(3) R(4) R(5) R(6) R(7)
+
 static const struct rdma_stat_desc descs[] = {
 #define X(field) { .name = #field },
 	CONN_COUNTERS(X)
@@ -32,6 +43,11 @@ static const struct rdma_stat_desc descs[] = {
 	{ .name = "drop_hold" },
 	{ .name = "drop_state" },
 	{ .name = "drop_probe" },
+#define X(n, field) { .name = "rail" #n "_" #field },
+#define R(n) RAIL_COUNTERS(X, n)
+	SHOWN_RAILS(R)
+#undef R
+#undef X
 };
 
 /*
@@ -43,7 +59,14 @@ enum {
 	MEDGE_DEVICE_COUNTERS(X)
 #undef X
 	AT_DROPS,
-	NUM_COUNTERS = AT_DROPS + MEDGE_DROPS - 1,
+	AT_RAILS = AT_DROPS + MEDGE_DROPS - 1,
+	BEFORE_RAILS = AT_RAILS - 1,
+#define X(n, field) AT_rail##n##_##field,
+#define R(n) RAIL_COUNTERS(X, n)
+	SHOWN_RAILS(R)
+#undef R
+#undef X
+	NUM_COUNTERS,
 };
 static_assert(ARRAY_SIZE(descs) == NUM_COUNTERS);
 
@@ -128,7 +151,9 @@ void medge_rail_stats_read(struct medge_device *dev, u32 rail,
 {
 	int cpu;
 
-	*sum = (struct medge_rail_stats) {};
+	*sum = (struct medge_rail_stats) {
+		.weight = medge_rail_weight(dev, rail),
+	};
 	for_each_possible_cpu(cpu) {
 		const struct medge_rail_stats *st =
 			&per_cpu_ptr(dev->rail_stats, cpu)[rail];
@@ -140,6 +165,40 @@ void medge_rail_stats_read(struct medge_device *dev, u32 rail,
 		sum->rx_frames += READ_ONCE(st->rx_frames);
 		sum->rx_bytes += READ_ONCE(st->rx_bytes);
 	}
+}
+
+void medge_port_stats_read(struct medge_device *dev,
+			   struct medge_port_stats *sum)
+{
+	struct medge_device_stats own = {};
+	struct medge_rail_stats rail;
+	int i;
+
+	*sum = (struct medge_port_stats) {};
+	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
+		medge_rail_stats_read(dev, i, &rail);
+		sum->tx_frames += rail.tx_frames;
+		sum->tx_bytes += rail.tx_bytes;
+		sum->tx_errors += rail.tx_errors;
+		sum->rx_frames += rail.rx_frames;
+		sum->rx_bytes += rail.rx_bytes;
+	}
+	sum_cpus(dev, &own);
+	for (i = 1; i < MEDGE_DROPS; i++)
+		sum->rx_errors += own.drops[i];
+}
+
+static void tell_rails(struct medge_device *dev, struct rdma_hw_stats *stats)
+{
+	struct medge_rail_stats rail;
+
+#define X(n, field) stats->value[AT_rail##n##_##field] = rail.field;
+#define R(n)								\
+	medge_rail_stats_read(dev, n, &rail);				\
+	RAIL_COUNTERS(X, n)
+	SHOWN_RAILS(R)
+#undef R
+#undef X
 }
 
 struct rdma_hw_stats *medge_alloc_hw_port_stats(struct ib_device *ibdev,
@@ -173,6 +232,7 @@ int medge_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 #undef X
 	for (i = 1; i < MEDGE_DROPS; i++)
 		stats->value[AT_DROPS + i - 1] = conns->drops[i] + own.drops[i];
+	tell_rails(dev, stats);
 	kfree(conns);
 	return NUM_COUNTERS;
 }

@@ -62,6 +62,7 @@ struct medge_rail_stats {
 	u64 tx_errors;		/* skbs that the rail refused */
 	u64 rx_frames;
 	u64 rx_bytes;
+	u64 weight;		/* not counted: as medge_rail_stats_read() finds it */
 };
 
 /* BHs are off. */
@@ -70,7 +71,19 @@ struct medge_rail_stats {
 #define medge_rail_count(dev, rail, field) \
 	medge_rail_count_add(dev, rail, field, 1)
 
-/* Sums over all CPUs. */
+/* What the port as a whole did, in the words of the standard counters. */
+struct medge_port_stats {
+	u64 tx_frames;
+	u64 tx_bytes;
+	u64 tx_errors;
+	u64 rx_frames;
+	u64 rx_bytes;
+	u64 rx_errors;		/* frames that were none */
+};
+
+void medge_port_stats_read(struct medge_device *dev,
+			   struct medge_port_stats *sum);
+/* Sums over all CPUs, and the weight the rail has now. */
 void medge_rail_stats_read(struct medge_device *dev, u32 rail,
 			   struct medge_rail_stats *sum);
 

@@ -4,7 +4,7 @@
 # Ops, fences, kinds of memory and bad rails as Hypothesis makes them up, judged
 # by what was seen of memory, and when.
 #
-#   verbs_history.sh [SECONDS]    default 25; SEED=N repeats a run
+#   verbs_history.sh [SECONDS]    default 20; SEED=N repeats a run
 #
 # lab: --rails 2 --mtu 9000
 # lab: --rails 3 --mtu 1500 --kernel debug -- 10
@@ -41,6 +41,6 @@ choose_seed
 p=$(program verbs_history -lmedge) || exit
 know_addresses || exit
 refused_behind_atomics "$p"
-run verbs_history "$((${1:-25} + 60))" /usr/bin/python3 -B "$HERE/verbs_history.py" "$p" \
-	--seconds "${1:-25}" --seed "$SEED" || tail -n 60 "$WORK/out"
+run verbs_history "$((${1:-20} + 60))" /usr/bin/python3 -B "$HERE/verbs_history.py" "$p" \
+	--seconds "${1:-20}" --seed "$SEED" || tail -n 60 "$WORK/out"
 verdict
