@@ -18,6 +18,7 @@
 #include "query.h"
 #include "ring.h"
 #include "srq.h"
+#include "transport/conn.h"
 #include "verbs.h"
 
 /*
@@ -253,6 +254,7 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 	err = medge_mcast_init(&dev->mcast);
 	if (err)
 		goto no_groups;
+	dev->scheduler = MEDGE_SCHED_EARLIEST;
 	dev->netdev = netdev;
 	netdev_hold(netdev, &dev->netdev_tracker, GFP_KERNEL);
 	return 0;

@@ -57,6 +57,7 @@ struct medge_device {
 	struct medge_conn_stats *retired;
 	spinlock_t retired_lock;	/* inside nothing; BHs off */
 	struct list_head entry;
+	u32 scheduler;			/* enum medge_scheduler; sysfs.c */
 	bool netdev_gone;
 	bool dead;
 };

@@ -77,7 +77,10 @@ static void open_qp(struct medge_qp *qp)
 	refcount_set_release(&qp->ref->users, 1);
 }
 
-void medge_qps_sync(struct medge_device *dev, const struct medge_node *node)
+/* Show each QP to @see, which then gives up its lock, with @arg. */
+static void each_qp(struct medge_device *dev,
+		    void (*see)(struct medge_qp *qp, const void *arg),
+		    const void *arg)
 {
 	struct medge_qp_ref *ref;
 	struct medge_qp *qp;
@@ -89,12 +92,36 @@ void medge_qps_sync(struct medge_device *dev, const struct medge_node *node)
 			continue;
 		spin_lock_bh(&qp->lock);
 		qp->now = ktime_get_ns();
-		if (qp->node == node)
-			medge_send_unlock(qp);
-		else
-			spin_unlock_bh(&qp->lock);
+		see(qp, arg);
 		medge_qp_put(qp);
 	}
+}
+
+static void sync_one(struct medge_qp *qp, const void *node)
+{
+	if (qp->node == node)
+		medge_send_unlock(qp);
+	else
+		spin_unlock_bh(&qp->lock);
+}
+
+void medge_qps_sync(struct medge_device *dev, const struct medge_node *node)
+{
+	each_qp(dev, sync_one, node);
+}
+
+static void schedule_one(struct medge_qp *qp, const void *scheduler)
+{
+	if (qp->conn)
+		medge_conn_schedule(qp->conn, *(const u32 *)scheduler);
+	medge_send_unlock(qp);
+}
+
+void medge_qps_schedule(struct medge_device *dev, u32 scheduler)
+{
+	/* Before the QPs are told: one that is just connecting reads it. */
+	WRITE_ONCE(dev->scheduler, scheduler);
+	each_qp(dev, schedule_one, &scheduler);
 }
 
 /* ---- the connection ---- */
@@ -144,6 +171,7 @@ static int connect_qp(struct medge_qp *qp)
 	medge_conn_init(conn, &cfg, &medge_conn_upcalls, qp->now);
 	medge_conn_set_user(conn, qp);
 	qp->node = node;
+	medge_conn_schedule(conn, READ_ONCE(qp->dev->scheduler));
 	qp->recv_base = qp->rq.done;
 	qp->op_base = medge_conn_next_op(conn) - qp->sq.cons;
 	qp->conn = conn;

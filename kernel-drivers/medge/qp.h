@@ -211,6 +211,8 @@ struct medge_qp *medge_qp_ref_get(struct medge_qp_ref *ref);
 
 /* Have each QP that is connected with @node follow its paths. In softirq. */
 void medge_qps_sync(struct medge_device *dev, const struct medge_node *node);
+/* All connections, now and later, give their runs to paths by this rule. */
+void medge_qps_schedule(struct medge_device *dev, u32 scheduler);
 
 /* ---- send.c: data path out ---- */
 /* Doorbells: look at the ring. Not under a lock, interrupts on. */

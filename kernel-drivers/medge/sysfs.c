@@ -6,11 +6,15 @@
  *           one, -RAIL to use it again. What is on its way still arrives. A
  *           rail that leaves the bond and comes back is used again.
  *   paths   for people: each path to each peer, its state, and why
+ *   scheduler  all there are, the chosen one in brackets, as block devices show
+ *           theirs; write one to choose it
  */
 #include <linux/rtnetlink.h>
 #include <linux/sysfs.h>
 
 #include "device.h"
+#include "qp.h"
+#include "transport/conn.h"
 #include "verbs.h"
 
 static struct medge_device *device_of(struct device *device)
@@ -49,9 +53,40 @@ static ssize_t paths_show(struct device *device, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(paths);
 
+static ssize_t scheduler_show(struct device *device,
+			      struct device_attribute *attr, char *buf)
+{
+	struct medge_device *dev = device_of(device);
+	u32 chosen = READ_ONCE(dev->scheduler), i;
+	int len = 0;
+
+	for (i = 0; i < MEDGE_SCHEDULERS; i++)
+		len += sysfs_emit_at(buf, len, i == chosen ? "%s[%s]" : "%s%s",
+				     i ? " " : "", medge_scheduler_name(i));
+	return len + sysfs_emit_at(buf, len, "\n");
+}
+
+static ssize_t scheduler_store(struct device *device,
+			       struct device_attribute *attr, const char *buf,
+			       size_t count)
+{
+	struct medge_device *dev = device_of(device);
+	u32 i;
+
+	for (i = 0; i < MEDGE_SCHEDULERS; i++) {
+		if (!sysfs_streq(buf, medge_scheduler_name(i)))
+			continue;
+		medge_qps_schedule(dev, i);
+		return count;
+	}
+	return -EINVAL;
+}
+static DEVICE_ATTR_RW(scheduler);
+
 static struct attribute *attrs[] = {
 	&dev_attr_drain.attr,
 	&dev_attr_paths.attr,
+	&dev_attr_scheduler.attr,
 	NULL,
 };
 

@@ -15,6 +15,31 @@ void conn_start_at(struct medge_conn *c, u32 own_op, u32 own_recv, u32 peer_op,
 	c->recv_msn = peer_recv;
 }
 
+void conn_ignore_congestion(struct medge_conn *c)
+{
+	u32 i;
+
+	for (i = 0; i < c->npaths; i++)
+		c->paths[i].cong.window = 1 << 30;
+}
+
+void conn_trust_paths(struct medge_conn *c, u32 npaths)
+{
+	u32 i;
+
+	c->npaths = npaths;
+	for (i = 0; i < npaths; i++) {
+		struct medge_conn_path *path = &c->paths[i];
+
+		path->state = MEDGE_PATH_UP;
+		path->weight = MEDGE_SPEED_GUESS;
+		path->rail = i;
+		c->rails[i].path = i;
+		if (!path->cong.frame)
+			medge_sched_new(c, i);
+	}
+}
+
 static void dump_frames(struct medge_conn *c)
 {
 	u32 psn;

@@ -290,8 +290,8 @@ static void carrier_back__rail_is_used_again(void)
 	pair_finish(&p, SEC);
 	/* half of what came since: it does not have to catch up */
 	before = l.rail_frames[0] - before;
-	CHECK(l.rail_frames[1] > before * 8 / 10 &&
-	      l.rail_frames[1] < before * 12 / 10, "%llu and %llu", before,
+	CHECK(l.rail_frames[1] > before * 7 / 10 &&
+	      l.rail_frames[1] < before * 13 / 10, "%llu and %llu", before,
 	      l.rail_frames[1]);
 	pair_free(&p);
 }

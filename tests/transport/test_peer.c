@@ -231,7 +231,8 @@ static void carrier_back__asked_then_used_more_and_more(void)
 	CHECK_PATH(&p, 0, 1, PROBING, CARRIER);
 	time_until(&p, 0, 1, MEDGE_PATH_UP, 5 * MSEC);
 	CHECK(n.probes[0][1] >= 3, "%llu probes", n.probes[0][1]);
-	CHECK_EQ(n.data[0][1], 0);
+	/* it begins with what any new path may have in flight */
+	CHECK(n.data[0][1] <= 2 * (MEDGE_RUN_MAX / SEG), "%llu frames", n.data[0][1]);
 	do {
 		weights[i] = path(&p, 0, 1).weight;
 		CHECK(!i || weights[i] > weights[i - 1]);
@@ -440,7 +441,10 @@ static void lossy__used_less_then_not_at_all(void)
 	CHECK(path(&p, 0, 0).weight > 9800, "%u", path(&p, 0, 0).weight);
 	p.net.links[0][1].cfg.loss_ppm = 500000;
 	time_until(&p, 0, 1, MEDGE_PATH_DOWN, 80 * MSEC);
-	CHECK_PATH(&p, 0, 1, DOWN, LOSSY);
+	/* as little as is in flight on it, all of that may be lost in a row */
+	CHECK(path(&p, 0, 1).why == MEDGE_WHY_LOSSY ||
+	      path(&p, 0, 1).why == MEDGE_WHY_SILENT, "%s",
+	      medge_path_why_name(path(&p, 0, 1).why));
 	data = n.data[0][1];
 	pair_run(&p, pair_now(&p) + 5 * MSEC);
 	CHECK_EQ(n.data[0][1], data);

@@ -23,6 +23,7 @@ static void check_shares(u32 nrails, const u32 *weights, u32 count, u32 len)
 			params.link[side][i].rate = weights[i] * 1000000ULL;
 		}
 	pair_init(&p, &params);
+	medge_conn_schedule(p.host[0].conn, MEDGE_SCHED_WEIGHTED);
 	for (i = 0; i < count; i++)
 		host_post(&p.host[0], &req);
 	pair_poll(&p, 0);
@@ -112,6 +113,7 @@ static void weight_changed__share_follows(void)
 
 	pair_params_default(&params, 2);
 	pair_init(&p, &params);
+	medge_conn_schedule(p.host[0].conn, MEDGE_SCHED_WEIGHTED);
 	for (i = 0; i < 100; i++)
 		host_post(&p.host[0], &req);
 	pair_poll(&p, 0);
@@ -146,6 +148,110 @@ static void one_large_message__uses_all_rails(void)
 	pair_free(&p);
 }
 
+/* Small writes, one at a time, on rails of which the first is much longer. */
+static void small_op__goes_where_it_arrives_first(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 64, 0);
+	struct pair_params params;
+	struct pair p;
+	u64 before;
+	u32 i;
+
+	pair_params_default(&params, 3);
+	params.link[0][0].delay_ns = params.link[1][0].delay_ns = MSEC;
+	params.link[0][2].rate = params.link[1][2].rate = 10000000;
+	pair_init(&p, &params);
+	req.submit = MEDGE_SUBMIT_SIGNALED;
+	/* something large, so that each path is known */
+	for (i = 0; i < 4; i++) {
+		struct medge_request large = req_write(REGION_RELAXED, 0, 256000, 0);
+
+		pair_post(&p, 0, &large);
+	}
+	pair_finish(&p, 10 * SEC);
+	before = p.net.links[0][1].frames;
+	for (i = 0; i < 100; i++) {
+		u64 from = pair_now(&p);
+
+		pair_post(&p, 0, &req);
+		while (p.host[0].completed < 5 + i)
+			pair_run(&p, pair_now(&p) + 10 * USEC);
+		/* a path that nobody has used yet is tried once */
+		CHECK(i < 3 || pair_now(&p) - from < 100 * USEC);
+	}
+	pair_finish(&p, SEC);
+	CHECK(p.net.links[0][1].frames - before >= 97);
+	pair_free(&p);
+}
+
+/* And where no rail is better, all are used: one that is not is not known. */
+static void small_ops__share_equal_rails(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 64, 0);
+	struct pair_params params;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 4);
+	for (i = 0; i < 4; i++)
+		params.link[0][i].jitter_ns = 2 * USEC;
+	pair_init(&p, &params);
+	req.submit = MEDGE_SUBMIT_SIGNALED;
+	for (i = 0; i < 400; i++) {
+		pair_post(&p, 0, &req);
+		pair_finish(&p, SEC);
+	}
+	for (i = 0; i < 4; i++)
+		CHECK(p.net.links[0][i].frames >= 80, "rail %u: %llu", i,
+		      p.net.links[0][i].frames);
+	pair_free(&p);
+}
+
+/* Static rules use all rails alike, whatever they are like. */
+static void round_robin__takes_turns(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 700, 0);
+	struct pair_params params;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 3);
+	params.link[0][2].rate = SEC;
+	pair_init(&p, &params);
+	medge_conn_schedule(p.host[0].conn, MEDGE_SCHED_ROUND_ROBIN);
+	for (i = 0; i < 300; i++)
+		host_post(&p.host[0], &req);
+	pair_poll(&p, 0);
+	pair_finish(&p, SEC);
+	for (i = 0; i < 3; i++)
+		/* and some probes */
+		CHECK(p.net.links[0][i].frames >= 100 &&
+		      p.net.links[0][i].frames < 120);
+	pair_free(&p);
+}
+
+static void weighted_dynamic__slow_rail_carries_less(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 200000, 0);
+	struct pair_params params;
+	struct pair p;
+	u64 fast, slow;
+	u32 i;
+
+	pair_params_default(&params, 2);
+	params.link[0][1].rate = SEC;
+	pair_init(&p, &params);
+	medge_conn_schedule(p.host[0].conn, MEDGE_SCHED_WEIGHTED_DYNAMIC);
+	for (i = 0; i < 100; i++)
+		host_post(&p.host[0], &req);
+	pair_poll(&p, 0);
+	pair_finish(&p, SEC);
+	fast = p.net.links[0][0].bytes;
+	slow = p.net.links[0][1].bytes;
+	CHECK(fast > 7 * slow && fast < 13 * slow, "%llu and %llu", fast, slow);
+	pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -158,5 +264,9 @@ int main(int argc, char **argv)
 	RUN(shares__large_and_small_in_turn);
 	RUN(weight_changed__share_follows);
 	RUN(one_large_message__uses_all_rails);
+	RUN(small_op__goes_where_it_arrives_first);
+	RUN(small_ops__share_equal_rails);
+	RUN(round_robin__takes_turns);
+	RUN(weighted_dynamic__slow_rail_carries_less);
 	return direct_end("test_sched");
 }

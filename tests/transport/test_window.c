@@ -2,6 +2,9 @@
 /* Windows of frames and ops, and numbers that wrap around in them. */
 #include "direct.h"
 
+/* So small that a window of frames is less than a rail carries at first. */
+enum { SEG = 64 };
+
 static void wrap_params(struct pair_params *params, u32 nrails)
 {
 	u32 side;
@@ -18,21 +21,21 @@ static void wrap_params(struct pair_params *params, u32 nrails)
 
 static void frames__no_more_than_the_window_unacknowledged(void)
 {
-	struct medge_request req = req_write(REGION_RELAXED, 0, 700 * 256,
+	struct medge_request req = req_write(REGION_RELAXED, 0, 700 * SEG,
 					     MEDGE_OP_STRICT);
 	struct pair_params params;
 	struct pair p;
 
 	pair_params_default(&params, 2);
-	params.cfg[0].seg_len = params.cfg[1].seg_len = 256;
+	params.cfg[0].seg_len = params.cfg[1].seg_len = SEG;
 	pair_init(&p, &params);
 	/* Nothing comes back. */
 	pair_dark(&p, 1, 0, true);
 	pair_dark(&p, 1, 1, true);
 	pair_post(&p, 0, &req);
-	CHECK_EQ(p.host[0].count.frames_new, MEDGE_WINDOW);
+	CHECK_EQ(p.host[0].count.frames_new, MEDGE_WINDOW_FIRST);
 	pair_run(&p, MSEC);
-	CHECK_EQ(p.host[0].count.frames_new, MEDGE_WINDOW);
+	CHECK_EQ(p.host[0].count.frames_new, MEDGE_WINDOW_FIRST);
 	pair_dark(&p, 1, 0, false);
 	pair_dark(&p, 1, 1, false);
 	pair_finish(&p, SEC);
@@ -42,20 +45,20 @@ static void frames__no_more_than_the_window_unacknowledged(void)
 
 static void frames__held_are_at_most_the_window(void)
 {
-	struct medge_request req = req_write(REGION_STRICT, 0, 700 * 256,
+	struct medge_request req = req_write(REGION_STRICT, 0, 700 * SEG,
 					     MEDGE_OP_STRICT);
 	struct pair_params params;
 	struct pair p;
 
 	pair_params_default(&params, 2);
-	params.cfg[0].seg_len = params.cfg[1].seg_len = 256;
+	params.cfg[0].seg_len = params.cfg[1].seg_len = SEG;
 	/* the first frame takes the slow rail */
 	params.link[0][0].delay_ns = 900 * USEC;
 	pair_init(&p, &params);
 	pair_post(&p, 0, &req);
 	pair_finish(&p, SEC);
 	CHECK(p.host[1].count.held_high > 100);
-	CHECK(p.host[1].count.held_high <= MEDGE_WINDOW);
+	CHECK(p.host[1].count.held_high <= MEDGE_WINDOW_FIRST);
 	pair_free(&p);
 }
 

@@ -41,6 +41,34 @@ void medge_ack_fill(struct medge_conn *c, struct medge_frame *f)
 	f->sack = received_from(c, c->rcv_nxt + f->sack_base);
 }
 
+void medge_ack_path(struct medge_conn *c, u32 rail, const struct medge_frame *f)
+{
+	struct medge_conn_rail *r = &c->rails[rail];
+
+	if (f->flags & MEDGE_FRAME_MARKED)
+		r->marked = true;
+	if (f->flags & MEDGE_FRAME_ECHO) {
+		r->echo_psn = f->psn + f->nframes - 1;
+		c->echo_rails |= 1ULL << rail;
+	}
+}
+
+void medge_ack_fill_echo(struct medge_conn *c, struct medge_frame *f)
+{
+	struct medge_conn_rail *r;
+
+	if (!c->echo_now)
+		return;
+	c->echo_now = false;
+	r = &c->rails[__ffs64(c->echo_rails)];
+	c->echo_rails &= c->echo_rails - 1;
+	f->psn = r->echo_psn;
+	f->flags |= MEDGE_FRAME_ECHO;
+	if (r->marked)
+		f->flags |= MEDGE_FRAME_MARKED;
+	r->marked = false;
+}
+
 void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
 {
 	u32 i;
@@ -67,7 +95,8 @@ void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
 
 bool medge_ack_wanted(const struct medge_conn *c)
 {
-	return c->ack_now || c->nack_now || c->poke_now || c->rnr_poke;
+	return c->ack_now || c->nack_now || c->poke_now || c->rnr_poke ||
+	       c->echo_rails;
 }
 
 void medge_ack_sent(struct medge_conn *c, bool explicit_ack)
@@ -228,6 +257,23 @@ static void refused(struct medge_conn *c, u64 now, const struct medge_ack *ack)
 	c->nak_op = ack->nak_op;
 }
 
+/* Our frame and the ack that answers it went one path, there and back. */
+static void echoed(struct medge_conn *c, u64 now, const struct medge_frame *f)
+{
+	const struct medge_sent *s = medge_sent(c, f->psn);
+	struct medge_cong *g = &c->paths[s->path].cong;
+
+	/* Its slot must not be another's yet, nor the answer one to another copy. */
+	if (c->snd_nxt - f->psn - 1 >= MEDGE_WINDOW || !s->time ||
+	    s->flags & MEDGE_SENT_AGAIN || !(s->flags & MEDGE_SENT_ECHO))
+		return;
+	if (f->flags & MEDGE_FRAME_MARKED)
+		medge_cong_marked(g);
+	/* An answer by another way tells nothing of this one's delay. */
+	medge_cong_measured(g, now, s->time, c->acks_on == c->paths[s->path].rail ?
+			    now - s->time : max_t(u64, medge_cong_base(g), MEDGE_RTT_LONG));
+}
+
 /* What the peer asks of us stands, however old its ack is. */
 static void asked(struct medge_conn *c, const struct medge_frame *f,
 		  const struct medge_ack *ack)
@@ -288,9 +334,12 @@ enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 	/* An ack that was overtaken must not take back what its successor said. */
 	if (ack && f->ack_psn == c->snd_una && f->ack_op == c->op_performed)
 		explicit_ack(c, now, ack);
+	if (ack && f->flags & MEDGE_FRAME_ECHO)
+		echoed(c, now, f);
 	if (news) {
 		c->progress = now;
 		c->backoff = 0;
+		c->grace = 0;
 		c->probed = false;
 		medge_loss_news(c, now);
 	} else if (ack) {

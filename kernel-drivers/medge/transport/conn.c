@@ -19,10 +19,13 @@ void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 	c->rcv_high = cfg->peer_psn;
 	c->rcv_latest = cfg->peer_psn;
 	c->ack_at = MEDGE_NEVER;
+	c->window = MEDGE_WINDOW_FIRST;
 	c->loss_at = MEDGE_NEVER;
 	c->report_now = true;
 	for (i = 0; i < MEDGE_MAX_RAILS; i++)
 		c->rails[i].path = MEDGE_PATH_UNKNOWN;
+	c->paced_at = MEDGE_NEVER;
+	c->scheduler = MEDGE_SCHED_EARLIEST;
 	c->progress = now;
 	c->last_tx = now;
 }
@@ -66,6 +69,11 @@ const struct medge_conn_stats *medge_conn_stats(const struct medge_conn *c)
 	return &c->stats;
 }
 
+void medge_conn_schedule(struct medge_conn *c, enum medge_scheduler scheduler)
+{
+	c->scheduler = scheduler;
+}
+
 bool medge_conn_refusing(const struct medge_conn *c)
 {
 	return c->refused;
@@ -77,7 +85,7 @@ u64 medge_conn_deadline(struct medge_conn *c)
 
 	if (c->rnr_wait && !c->dead)
 		at = min(at, c->rnr_at);
-	return min(at, medge_loss_deadline(c));
+	return min3(at, c->paced_at, medge_loss_deadline(c));
 }
 
 /* Ask again, until there is an answer, but not for ever. */
@@ -104,6 +112,8 @@ void medge_conn_timeout(struct medge_conn *c, u64 now)
 	}
 	if (c->rnr_wait && !c->dead && now >= c->rnr_at)
 		poke_rnr(c, now);
+	if (now >= c->paced_at)
+		c->paced_at = MEDGE_NEVER;
 	medge_loss_timeout(c, now);
 	if (c->op_oldest != c->op_next && !c->dead &&
 	    medge_loss_hopeless(c, now))

@@ -173,6 +173,8 @@ struct medge_conn_config {
 };
 
 enum {
+	/* Frames in flight to begin with (MultiEdge 2.1.2). */
+	MEDGE_WINDOW_FIRST = 512,
 	MEDGE_ACK_FRAMES = 48,
 	MEDGE_ACK_DELAY_NS = 5000000,
 };
@@ -277,6 +279,20 @@ const struct medge_conn_stats *medge_conn_stats(const struct medge_conn *c);
 /* Sending may start only now (RTS); receiving may from init on (RTR). */
 void medge_conn_enable_send(struct medge_conn *c,
 			    const struct medge_conn_config *cfg, u64 now);
+
+/* By which rule runs are given to paths. */
+enum medge_scheduler {
+	MEDGE_SCHED_ROUND_ROBIN,	/* one run each, in turn */
+	MEDGE_SCHED_WEIGHTED,		/* bytes in proportion to the weights */
+	MEDGE_SCHED_WEIGHTED_DYNAMIC,	/* least bytes in flight over weight */
+	MEDGE_SCHED_EARLIEST,		/* where it arrives first */
+	MEDGE_SCHEDULERS,
+};
+
+const char *medge_scheduler_name(u32 scheduler);
+
+/* May be changed at any time; EARLIEST until then. */
+void medge_conn_schedule(struct medge_conn *c, enum medge_scheduler scheduler);
 
 /* How many more requests can be submitted. */
 u32 medge_conn_send_room(const struct medge_conn *c);

@@ -15,6 +15,38 @@ void medge_conn_query(const struct medge_conn *c, struct medge_conn_info *info)
 	};
 }
 
+/* What a path looks like from here. */
+static int describe_path(const struct medge_conn *c, u32 path,
+			 int (*put)(void *arg, const char *name, u64 value),
+			 void *arg)
+{
+	const struct medge_cong *g = &c->paths[path].cong;
+	const struct {
+		const char *name;
+		u64 value;
+	} of_path[] = {
+		{ "window", g->window },
+		{ "inflight", g->inflight },
+		{ "rtt_us", g->rtt / MEDGE_USEC },
+		{ "base_us", medge_cong_base(g) / MEDGE_USEC },
+		{ "target_us", medge_cong_target(g) / MEDGE_USEC },
+		{ "rate_mbit", g->rate * 8 / 1000000 },
+		{ "rail", c->paths[path].rail },
+		{ "state", c->paths[path].state },
+	};
+	char name[32];
+	u32 i;
+	int ret;
+
+	for (i = 0; i < ARRAY_SIZE(of_path); i++) {
+		snprintf(name, sizeof(name), "path%u_%s", path, of_path[i].name);
+		ret = put(arg, name, of_path[i].value);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
 int medge_conn_describe(const struct medge_conn *c, u64 now,
 			int (*put)(void *arg, const char *name, u64 value),
 			void *arg)
@@ -32,6 +64,7 @@ int medge_conn_describe(const struct medge_conn *c, u64 now,
 		{ "reads_out", c->reads_out },
 		{ "snd_una", c->snd_una },
 		{ "snd_nxt", c->snd_nxt },
+		{ "window", c->window },
 		{ "frames_unacked", c->nunacked },
 		{ "frames_lost", c->nlost },
 		{ "timeouts", c->backoff },
@@ -55,13 +88,16 @@ int medge_conn_describe(const struct medge_conn *c, u64 now,
 		{ "refused", c->refused ? c->refuse_nak : 0 },
 		{ "retransmits", c->stats.retransmits },
 	};
+	int ret = 0;
 	u32 i;
-	int ret;
 
 	for (i = 0; i < ARRAY_SIZE(of_conn); i++) {
 		ret = put(arg, of_conn[i].name, of_conn[i].value);
 		if (ret)
 			return ret;
 	}
-	return 0;
+	for (i = 0; i < c->npaths && !ret; i++)
+		if (c->paths[i].weight)
+			ret = describe_path(c, i, put, arg);
+	return ret;
 }

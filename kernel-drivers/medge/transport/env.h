@@ -6,7 +6,7 @@
  *
  * What it must provide: u8..u64, s32, bool, size_t, __be16..__be64 with
  * cpu_to_be/be_to_cpu, BIT, min, max, min_t, max_t, clamp, DIV_ROUND_UP, round_up, swap,
- * likely, unlikely, static_assert, memcpy, memset, WARN_ON_ONCE,
+ * div_u64, div64_u64, likely, unlikely, static_assert, memcpy, memset, snprintf, WARN_ON_ONCE,
  * __ffs64/fls64, get_unaligned_be*, put_unaligned_be*.
  */
 #ifndef MEDGE_TRANSPORT_ENV_H
@@ -17,7 +17,9 @@
 #include <linux/bug.h>
 #include <linux/kernel.h>
 #include <linux/math.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/sprintf.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <asm/byteorder.h>

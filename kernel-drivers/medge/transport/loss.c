@@ -29,6 +29,8 @@ void medge_loss_forget(struct medge_conn *c, struct medge_sent *s)
 		return;
 	if (s->flags & MEDGE_SENT_LOST)
 		c->nlost--;
+	else
+		medge_cong_forgot(&c->paths[s->path].cong, s->len);
 	c->nunacked--;
 	s->flags = (s->flags | MEDGE_SENT_ACKED) & ~MEDGE_SENT_LOST;
 }
@@ -37,6 +39,8 @@ void medge_loss_acked(struct medge_conn *c, struct medge_sent *s, u64 now)
 {
 	struct medge_conn_path *path = &c->paths[s->path];
 
+	if (!(s->flags & MEDGE_SENT_LOST))
+		medge_cong_acked(&path->cong, s->len);
 	medge_loss_forget(c, s);
 	if (s->flags & MEDGE_SENT_RESPONSE)
 		medge_response_acked(c, s->op_no);
@@ -77,6 +81,7 @@ void medge_loss_mark(struct medge_conn *c, u32 psn)
 	if (s->flags & (MEDGE_SENT_ACKED | MEDGE_SENT_LOST))
 		return;
 	s->flags |= MEDGE_SENT_LOST;
+	medge_cong_forgot(&c->paths[s->path].cong, s->len);
 	c->nlost++;
 	if (medge_seq_before(psn, c->lost_hint))
 		c->lost_hint = psn;
@@ -123,6 +128,7 @@ static void lose(struct medge_conn *c, u32 psn)
 	const struct medge_sent *s = medge_sent(c, psn);
 
 	medge_loss_mark(c, psn);
+	medge_cong_lost(&c->paths[s->path].cong, s->len);
 	c->paths[s->path].report.lost++;
 	if (passed(c, s))
 		c->paths[s->path].report.missed++;
@@ -240,6 +246,7 @@ void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups)
 	for (i = 0; i < c->npaths; i++) {
 		struct medge_conn_path *path = &c->paths[i];
 
+		medge_cong_undo(&path->cong);
 		if (path->srtt)
 			path->reorder = min(max(2 * path->reorder, path->srtt / 4),
 					    2 * path->srtt + MEDGE_MSEC);
@@ -265,7 +272,11 @@ u64 medge_loss_rto(const struct medge_conn *c)
 {
 	u64 base = max_t(u64, conn_srtt(c) + c->cfg.ack_delay_ns, MEDGE_RTO_MIN);
 	u64 most = c->cfg.timeout_ns ?: MEDGE_RTO_MAX;
+	u32 i;
 
+	for (i = 0; i < c->npaths; i++)
+		if (c->paths[i].cong.inflight && !c->paths[i].srtt)
+			base = max_t(u64, base, MEDGE_RTT_LONG);
 	return min3(base << min_t(u8, c->backoff, 10), max(base, most),
 		    (u64)MEDGE_RTO_MAX);
 }
@@ -288,9 +299,9 @@ u64 medge_loss_deadline(struct medge_conn *c)
 		at = c->loss_at;
 		if (!c->probed && !c->nlost)
 			at = min(at, c->last_tx + pto(c));
-		at = min(at, from + medge_loss_rto(c));
+		at = min(at, from + medge_loss_rto(c) + c->grace);
 	} else if (waiting(c) || medge_sendq_wants(c)) {
-		at = from + medge_loss_rto(c);
+		at = from + medge_loss_rto(c) + c->grace;
 	}
 	return at;
 }
@@ -344,8 +355,21 @@ static void expire(struct medge_conn *c, u64 now)
 			continue;
 		lose(c, psn);
 		c->stats.lost_rto++;
+		medge_cong_timeout(&c->paths[medge_sent(c, psn)->path].cong);
 		return;
 	}
+}
+
+/*
+ * The timer is late: who could not run it could not receive acks either, and
+ * they may be waiting at the door. Once, they are let in first.
+ */
+static bool overslept(struct medge_conn *c, u64 now, u64 at)
+{
+	if (c->grace || now - at < MEDGE_TIMER_LATE)
+		return false;
+	c->grace = now - at + MEDGE_PTO_MIN;
+	return true;
 }
 
 void medge_loss_timeout(struct medge_conn *c, u64 now)
@@ -356,9 +380,11 @@ void medge_loss_timeout(struct medge_conn *c, u64 now)
 		medge_loss_detect(c, now);
 	if (!in_flight(c) && !waiting(c) && !medge_sendq_wants(c))
 		return;
-	if (now >= from + medge_loss_rto(c))
-		expire(c, now);
-	else if (in_flight(c) && !c->probed && !c->nlost &&
-		 now >= c->last_tx + pto(c))
+	if (now >= from + medge_loss_rto(c) + c->grace) {
+		if (!overslept(c, now, from + medge_loss_rto(c)))
+			expire(c, now);
+	} else if (in_flight(c) && !c->probed && !c->nlost &&
+		 now >= c->last_tx + pto(c)) {
 		probe(c);
+	}
 }

@@ -80,7 +80,7 @@ static void init_rx(struct medge_rx *rx, const struct medge_frame *f, u32 first,
 	rx->next = NULL;
 	rx->psn = f->psn + first;
 	rx->nframes = count;
-	rx->flags = last ? f->flags : f->flags & ~MEDGE_FRAME_ACK_REQ;
+	rx->flags = last ? f->flags : f->flags & ~MEDGE_FRAME_LAST_FLAGS;
 	rx->nops = f->nops;
 	rx->state = f->nops > 1 ? MEDGE_RX_MULTI : 0;
 	rx->fence_dist = f->fence_dist;
@@ -100,6 +100,7 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 	u32 first = *skip, n;
 
 	rx->nframes = 0;
+	c->acks_on = rail;
 	if (f->type == MEDGE_FRAME_DATAGRAM)
 		drop = MEDGE_DROP_TYPE;
 	else if (!first)
@@ -121,6 +122,8 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 		*skip = f->nframes;
 		return drop;
 	}
+	if (!first)
+		medge_ack_path(c, rail, f);
 	/* A repeated frame may be of an op that is long done: look at it first. */
 	while (first < f->nframes &&
 	       (medge_seq_before(f->psn + first, c->rcv_nxt) ||

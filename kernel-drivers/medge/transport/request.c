@@ -48,6 +48,7 @@ u32 medge_conn_submit(struct medge_conn *c, const struct medge_request *req)
 		c->fresh = true;
 	memset(sop, 0, sizeof(*sop));
 	sop->req = *req;
+	c->unsent += medge_request_payload(req);
 	sop->fence_dist = fence_dist(c, c->any_fence, c->fence_op, op_no);
 	sop->read_dist = fence_dist(c, c->any_fence_read, c->fence_read, op_no);
 	if (medge_opcode_consumes(req->opcode))

@@ -20,6 +20,7 @@ void medge_response_queue(struct medge_conn *c, const struct medge_op *op,
 	r->rkey = op->rkey;
 	r->imm = op->imm;
 	r->atomic = atomic;
+	c->unsent += r->len;
 }
 
 bool medge_response_none(const struct medge_conn *c)

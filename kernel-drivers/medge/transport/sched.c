@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Which path carries the next run: weighted shares, by bytes. */
+/* Which paths may carry the next run; schedulers.c chooses among them. */
 #include "state.h"
 
 /* Bytes a path is charged with are scaled, so that fast ones count, too. */
@@ -29,39 +29,12 @@ u32 medge_sched_paths(const struct medge_conn *c)
 	return n;
 }
 
-/* Is @a better than @b? Trust first, then another than the last, then shares. */
-static bool better(const struct medge_conn *c, u32 a, u32 b, u32 avoid)
-{
-	const struct medge_conn_path *pa = &c->paths[a], *pb = &c->paths[b];
-	u32 rank_a = medge_sched_rank(pa), rank_b = medge_sched_rank(pb);
-
-	if (rank_a != rank_b)
-		return rank_a < rank_b;
-	/* What was lost once is not risked again. */
-	if ((a == avoid) != (b == avoid))
-		return b == avoid;
-	return pa->charged < pb->charged;
-}
-
-bool medge_sched_pick(struct medge_conn *c, u32 avoid, u32 *path)
-{
-	s32 best = -1;
-	u32 i;
-
-	for (i = 0; i < c->npaths; i++)
-		if (c->paths[i].weight && (best < 0 || better(c, i, best, avoid)))
-			best = i;
-	if (best < 0)
-		return false;
-	*path = best;
-	return true;
-}
-
 void medge_sched_charge(struct medge_conn *c, u32 path, u32 bytes)
 {
 	struct medge_conn_path *p = &c->paths[path];
 
 	p->charged += ((u64)bytes << CHARGE_SHIFT) / max_t(u32, p->weight, 1);
+	c->sched_last = path;
 }
 
 static u32 best_rank(const struct medge_conn *c)
@@ -72,6 +45,23 @@ static u32 best_rank(const struct medge_conn *c)
 		if (c->paths[i].weight)
 			best = min(best, medge_sched_rank(&c->paths[i]));
 	return best;
+}
+
+bool medge_sched_pick(struct medge_conn *c, u64 now, struct medge_pick *p)
+{
+	u32 rank = best_rank(c), i;
+	u64 paths = 0;
+	s32 path;
+
+	for (i = 0; i < c->npaths; i++)
+		if (c->paths[i].weight && medge_sched_rank(&c->paths[i]) == rank)
+			paths |= 1ULL << i;
+	/* What was lost once is not risked again. */
+	if (p->avoid < MEDGE_MAX_PATHS && paths & ~(1ULL << p->avoid))
+		paths &= ~(1ULL << p->avoid);
+	path = paths ? medge_scheduler_choose(c, now, paths, p) : -1;
+	p->path = path;
+	return path >= 0;
 }
 
 u32 medge_sched_next(const struct medge_conn *c, u32 path, bool all)
@@ -97,4 +87,12 @@ void medge_sched_up(struct medge_conn *c, u32 path)
 		if (i != path && c->paths[i].state == MEDGE_PATH_UP)
 			most = max(most, c->paths[i].charged);
 	p->charged = max(p->charged, most);
+}
+
+void medge_sched_new(struct medge_conn *c, u32 path)
+{
+	u32 frame = c->cfg.seg_len + MEDGE_HDR_LEN;
+
+	medge_cong_init(&c->paths[path].cong, frame,
+			frame * max_t(u32, c->cfg.run_max / c->cfg.seg_len, 1));
 }

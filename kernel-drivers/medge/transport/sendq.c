@@ -6,7 +6,27 @@
 
 static u32 window_room(const struct medge_conn *c)
 {
-	return MEDGE_WINDOW - (c->snd_nxt - c->snd_una);
+	return c->window - (c->snd_nxt - c->snd_una);
+}
+
+/*
+ * The window is full. If a rail could send, but all wait for one that is much
+ * longer, then it is too small for these rails: the frames that the others
+ * carry during its round trip must fit.
+ */
+static void widen_window(struct medge_conn *c, u64 now)
+{
+	u32 oldest = medge_sent(c, c->snd_una)->path, i;
+
+	for (i = 0; i < c->npaths; i++) {
+		const struct medge_conn_path *r = &c->paths[i];
+
+		if (!r->weight || !medge_cong_may_send(&r->cong, now) ||
+		    2 * r->cong.rtt >= c->paths[oldest].cong.rtt)
+			continue;
+		c->window = min_t(u32, 2 * c->window, MEDGE_WINDOW);
+		return;
+	}
 }
 
 /*
@@ -107,9 +127,22 @@ static void set_part(struct medge_conn *c, struct medge_tx *tx, u32 payload,
 	tx->len = MEDGE_HDR_LEN + tx->op.len;
 }
 
-static u32 run_frames(const struct medge_conn *c)
+/* Frames that go out in one run at most: of a congested path, fewer. */
+static u32 run_frames(const struct medge_conn *c, const struct medge_pick *p)
 {
-	return max_t(u32, c->cfg.run_max / c->cfg.seg_len, 1);
+	u32 bytes = medge_cong_run(&c->paths[p->path].cong);
+
+	return max_t(u32, min(c->cfg.run_max, bytes) / c->cfg.seg_len, 1);
+}
+
+/* Bytes of frame @i of @tx. */
+static u32 frame_len(const struct medge_conn *c, const struct medge_tx *tx, u32 i)
+{
+	u32 seg = c->cfg.seg_len;
+
+	if (tx->nframes == 1)
+		return tx->len;
+	return MEDGE_HDR_LEN + min(seg, tx->op.len - i * seg);
 }
 
 /* Record the frames of @tx as sent, now. */
@@ -117,7 +150,7 @@ static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 		   u32 op_no, u32 index, u8 flags)
 {
 	struct medge_conn_path *path = &c->paths[tx->path];
-	u32 i, keep;
+	u32 i, keep, sent = 0;
 
 	for (i = 0; i < tx->nframes; i++) {
 		struct medge_sent *s = medge_sent(c, tx->psn + i);
@@ -128,10 +161,16 @@ static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 		s->path_seq = path->next_seq++;
 		s->op_no = op_no;
 		s->index = index + i;
+		s->len = frame_len(c, tx, i);
 		s->nops = tx->nops;
 		s->flags = flags | keep;
 	}
 	medge_sched_charge(c, tx->path, tx->len);
+	for (i = 0; i < tx->nframes; i++)
+		sent += frame_len(c, tx, i);
+	if (medge_cong_sent(&path->cong, now, sent))
+		medge_sent(c, tx->psn + tx->nframes - 1)->flags |=
+			MEDGE_SENT_ECHO;
 	path->report.frames += tx->nframes;
 	path->report.bytes += tx->len;
 	if (flags & MEDGE_SENT_AGAIN)
@@ -169,6 +208,7 @@ static void pack(struct medge_conn *c, struct medge_tx *tx)
 		start_request(c, c->op_send);
 		tx->len = round_up(tx->len, 8) + sizeof(struct medge_op_hdr) +
 			  medge_request_payload(&sop->req);
+		c->unsent -= medge_request_payload(&sop->req);
 		tx->nops++;
 		sop->next_index = 1;
 		c->op_send++;
@@ -186,7 +226,8 @@ static bool asks_ack(struct medge_conn *c, u32 last_op)
 	       !request_ready(c, last_op + 1);
 }
 
-static void tx_request(struct medge_conn *c, u64 now, struct medge_tx *tx)
+static void tx_request(struct medge_conn *c, u64 now,
+		       const struct medge_pick *p, struct medge_tx *tx)
 {
 	u32 op_no = c->op_send, index, total, count, payload;
 	struct medge_send_op *sop = medge_sop(c, op_no);
@@ -196,10 +237,11 @@ static void tx_request(struct medge_conn *c, u64 now, struct medge_tx *tx)
 	payload = medge_request_payload(&sop->req);
 	total = medge_frames(c, payload);
 	index = sop->next_index;
-	count = min3(total - index, window_room(c), run_frames(c));
+	count = min3(total - index, window_room(c), run_frames(c, p));
 	tx->nops = 1;
 	tx->psn = c->snd_nxt;
 	set_part(c, tx, payload, index, count);
+	c->unsent -= tx->op.len;
 	if (!index)
 		start_request(c, op_no);
 	sop->next_index += count;
@@ -216,7 +258,8 @@ static void tx_request(struct medge_conn *c, u64 now, struct medge_tx *tx)
 	medge_sent(c, c->snd_nxt - 1)->flags |= flags;
 }
 
-static void tx_response(struct medge_conn *c, u64 now, struct medge_tx *tx)
+static void tx_response(struct medge_conn *c, u64 now,
+			const struct medge_pick *p, struct medge_tx *tx)
 {
 	u32 slot = c->resp_send, index, total, count;
 	struct medge_response *r = medge_resp(c, slot);
@@ -224,10 +267,11 @@ static void tx_response(struct medge_conn *c, u64 now, struct medge_tx *tx)
 	fill_response(c, slot, tx);
 	total = medge_frames(c, r->len);
 	index = r->next_index;
-	count = min3(total - index, window_room(c), run_frames(c));
+	count = min3(total - index, window_room(c), run_frames(c, p));
 	tx->nops = 1;
 	tx->psn = c->snd_nxt;
 	set_part(c, tx, r->len, index, count);
+	c->unsent -= tx->op.len;
 	r->next_index += count;
 	if (r->next_index == total)
 		c->resp_send++;
@@ -302,7 +346,7 @@ static u32 packed_len(struct medge_conn *c, u32 op_no, u32 nops)
 }
 
 static void tx_again(struct medge_conn *c, u64 now, u32 psn,
-		     struct medge_tx *tx)
+		     const struct medge_pick *p, struct medge_tx *tx)
 {
 	struct medge_sent *s = medge_sent(c, psn);
 	u32 op_no = s->op_no, index = s->index, payload;
@@ -318,7 +362,8 @@ static void tx_again(struct medge_conn *c, u64 now, u32 psn,
 		fill_request(c, op_no, &tx->op);
 		payload = medge_request_payload(&medge_sop(c, op_no)->req);
 	}
-	set_part(c, tx, payload, index, lost_run(c, psn, run_frames(c)));
+	set_part(c, tx, payload, index,
+		 lost_run(c, psn, run_frames(c, p)));
 	if (tx->nops > 1)
 		tx->len = packed_len(c, op_no, tx->nops);
 	c->nlost -= tx->nframes;
@@ -335,32 +380,63 @@ static void set_path(struct medge_conn *c, struct medge_tx *tx, u32 path)
 	memcpy(tx->mac, c->paths[path].mac, MEDGE_MAC_LEN);
 }
 
+/* Bytes of the response or request whose turn it is. */
+static u32 bytes_next(struct medge_conn *c, bool response)
+{
+	u32 seg = c->cfg.seg_len, len, done;
+
+	if (response) {
+		len = medge_resp(c, c->resp_send)->len;
+		done = medge_resp(c, c->resp_send)->next_index * seg;
+	} else {
+		len = medge_request_payload(&medge_sop(c, c->op_send)->req);
+		done = medge_sop(c, c->op_send)->next_index * seg;
+	}
+	return len - min(len, done);
+}
+
 static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 {
-	u32 psn = 0, path, avoid = MEDGE_PATH_UNKNOWN;
+	struct medge_pick p = { .avoid = MEDGE_PATH_UNKNOWN };
 	bool lost, responses, requests;
+	u32 psn = 0;
 
+	if (!window_room(c) && c->window < MEDGE_WINDOW &&
+	    (responses_ready(c) || requests_ready(c)))
+		widen_window(c, now);
 	lost = next_lost(c, &psn);
 	responses = window_room(c) && responses_ready(c);
 	requests = window_room(c) && requests_ready(c);
 	if (!lost && !responses && !requests)
 		return false;
-	if (lost)
-		avoid = medge_sent(c, psn)->path;
-	if (!medge_sched_pick(c, avoid, &path))
+	if (lost) {
+		p.avoid = medge_sent(c, psn)->path;
+		p.bytes = medge_sent(c, psn)->len;
+		/*
+		 * What is to bring an answer must go, or nothing makes room; so
+		 * must what was on a path that works no more, or may not.
+		 */
+		p.urgent = c->probed || c->backoff ||
+			   medge_sched_rank(&c->paths[p.avoid]) ||
+			   !c->paths[p.avoid].weight;
+	}
+	responses = !lost && responses && (c->turn || !requests);
+	if (!lost)
+		p.bytes = bytes_next(c, responses);
+	if (!medge_sched_pick(c, now, &p))
 		return false;
 	tx->type = MEDGE_FRAME_DATA;
-	set_path(c, tx, path);
+	set_path(c, tx, p.path);
 	if (c->snd_una == c->snd_nxt)
 		c->progress = max(c->progress, now);
 	if (lost) {
-		tx_again(c, now, psn, tx);
-	} else if (responses && (c->turn || !requests)) {
+		tx_again(c, now, psn, &p, tx);
+	} else if (responses) {
 		c->turn = false;
-		tx_response(c, now, tx);
+		tx_response(c, now, &p, tx);
 	} else {
 		c->turn = true;
-		tx_request(c, now, tx);
+		tx_request(c, now, &p, tx);
 	}
 	c->last_ack_req = medge_sent(c, tx->psn + tx->nframes - 1)->flags &
 			  MEDGE_SENT_ACK_REQ;
@@ -368,26 +444,53 @@ static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 }
 
 /* An ack goes back where frames come from, unless that seems not to work. */
-static bool ack_path(struct medge_conn *c, u32 *path)
+static bool ack_path(struct medge_conn *c, u64 now, u32 *path)
 {
+	struct medge_pick p = { .urgent = true };
+
 	*path = c->rails[c->ack_rail].path;
-	if (c->ack_doubt)
+	if (c->ack_doubt) {
 		*path = medge_sched_next(c, c->ack_last_path, c->poke_paths);
-	else if (*path == MEDGE_PATH_UNKNOWN || medge_sched_rank(&c->paths[*path]))
-		return medge_sched_pick(c, *path, path);
+	} else if (*path == MEDGE_PATH_UNKNOWN ||
+		   medge_sched_rank(&c->paths[*path])) {
+		p.avoid = *path;
+		if (!medge_sched_pick(c, now, &p))
+			return false;
+		*path = p.path;
+	}
 	return c->paths[*path].weight;
 }
 
-static bool tx_ack(struct medge_conn *c, struct medge_tx *tx)
+/*
+ * An echo goes back on the rail where the question came. If that does not work,
+ * an echo by another way is better than none: without it no window grows.
+ */
+static bool echo_path(struct medge_conn *c, u64 now, u32 *path)
+{
+	*path = c->rails[__ffs64(c->echo_rails)].path;
+	if (*path != MEDGE_PATH_UNKNOWN && c->paths[*path].weight &&
+	    c->paths[*path].state != MEDGE_PATH_DOWN)
+		return true;
+	return ack_path(c, now, path);
+}
+
+static bool tx_ack(struct medge_conn *c, u64 now, struct medge_tx *tx)
 {
 	u32 path;
 
-	if (!medge_ack_wanted(c) || !ack_path(c, &path))
-		return false;
-	c->ack_doubt = false;
-	c->ack_last_path = path;
-	/* The paths are in use: the peer should know. */
-	c->report_some = true;
+	/* An echo goes where it must, which is no way out of a doubt. */
+	c->echo_now = c->echo_rails && !c->ack_doubt;
+	if (c->echo_now) {
+		if (!echo_path(c, now, &path))
+			return false;
+	} else {
+		if (!medge_ack_wanted(c) || !ack_path(c, now, &path))
+			return false;
+		c->ack_doubt = false;
+		c->ack_last_path = path;
+		/* The paths are in use: the peer should know. */
+		c->report_some = true;
+	}
 	tx->type = MEDGE_FRAME_ACK;
 	set_path(c, tx, path);
 	tx->nframes = 1;
@@ -403,7 +506,10 @@ bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx)
 		c->progress = now;
 		c->last_tx = now;
 	}
-	return tx_data(c, now, tx) || tx_ack(c, tx);
+	/* A round trip is measured: it must not include our own data's time. */
+	if (c->echo_rails && tx_ack(c, now, tx))
+		return true;
+	return tx_data(c, now, tx) || tx_ack(c, now, tx);
 }
 
 /* ---- headers ---- */
@@ -419,6 +525,7 @@ static u32 ack_header(struct medge_conn *c, struct medge_frame *f, void *buf)
 		f->flags |= MEDGE_FRAME_RNR_POKE;
 	if (c->poke_now || c->rnr_poke)
 		f->flags |= MEDGE_FRAME_ACK_REQ;
+	medge_ack_fill_echo(c, f);
 	medge_ack_fill_ext(c, &ack);
 	medge_wire_encode_frame(buf, f);
 	medge_wire_encode_ack(buf + sizeof(struct medge_frame_hdr), &ack);
@@ -440,6 +547,8 @@ u32 medge_tx_header(struct medge_conn *c, const struct medge_tx *tx, void *buf)
 	f.seg_len = tx->nops == 1 ? c->cfg.seg_len : 0;
 	if (medge_sent(c, tx->psn + tx->nframes - 1)->flags & MEDGE_SENT_ACK_REQ)
 		f.flags |= MEDGE_FRAME_ACK_REQ;
+	if (medge_sent(c, tx->psn + tx->nframes - 1)->flags & MEDGE_SENT_ECHO)
+		f.flags |= MEDGE_FRAME_ECHO;
 	if (!tx->response)
 		f.fence_dist = medge_sop(c, op.op_no)->fence_dist;
 	medge_wire_encode_frame(buf, &f);

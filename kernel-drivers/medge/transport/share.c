@@ -124,6 +124,8 @@ static void copy_path(struct medge_conn *c, u32 i, const struct medge_path *path
 		medge_sched_up(c, i);
 	if (cp->moves != path->moves)
 		medge_loss_path_down(c, i);
+	if (cp->moves != path->moves || !cp->cong.frame)
+		medge_sched_new(c, i);
 	cp->moves = path->moves;
 }
 

@@ -6,7 +6,8 @@
  *   request.c   our requests, submitted and completed in order
  *   response.c  our answers to the peer's
  *   sendq.c     requests and responses > frames
- *   sched.c     which path carries them
+ *   sched.c     which path carries them; schedulers.c: by which rule
+ *   congestion.c  how much may be in flight on a path
  *   share.c     what it knows of paths, and the peer with it
  *   loss.c      what was lost, and when that is known
  *   ack.c       what is acknowledged, both ways
@@ -17,6 +18,7 @@
 #ifndef MEDGE_TRANSPORT_STATE_H
 #define MEDGE_TRANSPORT_STATE_H
 
+#include "congestion.h"
 #include "conn.h"
 #include "peer_state.h"
 
@@ -33,6 +35,8 @@ enum {
 	/* Before a round trip has been measured. */
 	MEDGE_RTT_GUESS = MEDGE_MSEC,
 	MEDGE_PATIENCE_MAX = 100 * MEDGE_MSEC,
+	/* A timer that is later says that we were asleep, not the peer. */
+	MEDGE_TIMER_LATE = 2 * MEDGE_MSEC,
 	/* A probe or timeout is never earlier: timers are no finer everywhere. */
 	MEDGE_PTO_MIN = MEDGE_MSEC,
 	MEDGE_RTO_MIN = 10 * MEDGE_MSEC,
@@ -48,6 +52,7 @@ enum medge_sent_flags {
 	MEDGE_SENT_AGAIN = BIT(2),	/* was sent more than once */
 	MEDGE_SENT_RESPONSE = BIT(3),
 	MEDGE_SENT_ACK_REQ = BIT(4),
+	MEDGE_SENT_ECHO = BIT(5),	/* its path is measured by it */
 };
 
 /**
@@ -56,12 +61,14 @@ enum medge_sent_flags {
  * @path_seq: counts transmissions of this connection on that path
  * @op_no: its (first) request; of a response its slot number
  * @index: of the frame in the op: its offset is index * seg_len
+ * @len: bytes behind the Ethernet header
  */
 struct medge_sent {
 	u64 time;
 	u32 path_seq;
 	u32 op_no;
 	u32 index;
+	u16 len;
 	u8 path;
 	u8 nops;
 	u8 flags;
@@ -138,6 +145,7 @@ struct medge_response {
  * @acked_seq: all but a few transmissions before it are judged by it
  * @expect_seq: acknowledged next if nothing is late
  * @charged: bytes sent on it over its weight, the static share's virtual time
+ * @cong: what it may have in flight
  * @srtt, @rttvar: ns, RFC 6298; 0: not measured
  * @reorder: ns a frame may be later than its successor; grows with duplicates
  * @newest: latest transmission that the ack at hand is the first to acknowledge
@@ -154,6 +162,7 @@ struct medge_conn_path {
 	u32 acked_seq;
 	u32 expect_seq;
 	u64 charged;
+	struct medge_cong cong;
 	u64 srtt;
 	u64 rttvar;
 	u64 reorder;
@@ -166,11 +175,15 @@ struct medge_conn_path {
  * @rx_high: highest psn received on it
  * @rx_time: when; 0: never
  * @path: the best of the paths that leave on it; MEDGE_PATH_UNKNOWN: none
+ * @echo_psn: to be echoed on it
+ * @marked: frames that came on it have met congestion, and it was not said
  */
 struct medge_conn_rail {
 	u32 rx_high;
 	u8 path;
 	u64 rx_time;
+	u32 echo_psn;
+	bool marked;
 };
 
 struct medge_conn {
@@ -189,10 +202,15 @@ struct medge_conn {
 	bool report_some;		/* there is something to tell it */
 	u64 sync_at;			/* not before that, then */
 	u32 late;			/* frames, taken for lost, had arrived */
+	u8 scheduler;			/* enum medge_scheduler */
+	u8 sched_last;			/* the path used last */
+	u64 paced_at;			/* when a paced path may send again */
+	u64 unsent;			/* bytes submitted, not yet sent once */
 
 	/* ---- sendq: frames ---- */
 	u32 snd_una;			/* oldest frame not acknowledged */
 	u32 snd_nxt;			/* next new frame */
+	u32 window;			/* frames between them at most */
 	u32 nlost;			/* frames marked LOST */
 	u32 nunacked;			/* frames not marked ACKED */
 	u32 lost_hint;			/* no LOST frame before it */
@@ -260,6 +278,9 @@ struct medge_conn {
 	bool ack_doubt;			/* that one may have been lost */
 	u32 nacked;			/* the hole that was nacked last */
 	bool any_nacked;
+	u64 echo_rails;			/* that owe an echo */
+	u8 acks_on;			/* the rail the ack at hand came on */
+	bool echo_now;			/* the ack at hand is one, to the first */
 	u32 peer_dups;			/* as its last ack said */
 
 	/* ---- loss ---- */
@@ -273,6 +294,7 @@ struct medge_conn {
 	bool gap;			/* a path was acked out of its order */
 	u64 patience;			/* ns more for silent paths, see loss.c */
 	u64 impatient_at;		/* when it is halved */
+	u64 grace;			/* ns more until the timeout */
 
 	struct medge_sent sent[MEDGE_WINDOW];
 	struct medge_send_op sops[MEDGE_OP_WINDOW];
@@ -412,6 +434,8 @@ void medge_fence_leave_rnr(struct medge_conn *c);
 enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 				  const struct medge_frame *f,
 				  const struct medge_ack *ack);
+/* A data frame came on @rail: what does it tell, or ask, about its path? */
+void medge_ack_path(struct medge_conn *c, u32 rail, const struct medge_frame *f);
 /* Frames were accepted on @rail, up to @high. */
 void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high);
 /*
@@ -420,6 +444,8 @@ void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high);
  * does not cover them, and no other might follow.
  */
 void medge_ack_due(struct medge_conn *c, u64 now, const struct medge_rx *rx);
+/* Fill in the echo that is owed first, in an explicit acknowledgement. */
+void medge_ack_fill_echo(struct medge_conn *c, struct medge_frame *f);
 /* Fill in the acknowledgement that every frame carries. */
 void medge_ack_fill(struct medge_conn *c, struct medge_frame *f);
 void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack);
@@ -434,6 +460,7 @@ void medge_loss_acked(struct medge_conn *c, struct medge_sent *s, u64 now);
 /* It is acknowledged, and all frames sent before it are accounted for. */
 void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
 			  u64 now);
+/* It is to be sent again. */
 void medge_loss_mark(struct medge_conn *c, u32 psn);
 /* The peer need not get it (any more). */
 void medge_loss_forget(struct medge_conn *c, struct medge_sent *s);
@@ -461,11 +488,22 @@ void medge_share_silent(struct medge_conn *c, u32 path, u64 sent);
 void medge_share_rtt(struct medge_conn *c, struct medge_conn_path *path, u64 rtt);
 
 /* ---- sched.c ---- */
-/*
- * The path for the next run; @avoid: where it was lost before
- * (MEDGE_PATH_UNKNOWN: it is new). False: there is none.
+/**
+ * struct medge_pick - what is to be sent, and where
+ * @avoid: the path on which it was lost before; MEDGE_PATH_UNKNOWN: it is new
+ * @urgent: it cannot wait until a path has room
+ * @bytes: left of it, at least
+ * @path: the result
  */
-bool medge_sched_pick(struct medge_conn *c, u32 avoid, u32 *path);
+struct medge_pick {
+	u32 avoid;
+	bool urgent;
+	u32 bytes;
+	u32 path;
+};
+
+/* The path for the next run. False: there is none, or none to be used now. */
+bool medge_sched_pick(struct medge_conn *c, u64 now, struct medge_pick *p);
 void medge_sched_charge(struct medge_conn *c, u32 path, u32 bytes);
 /* Paths that can be used at all. */
 u32 medge_sched_paths(const struct medge_conn *c);
@@ -473,7 +511,14 @@ u32 medge_sched_paths(const struct medge_conn *c);
 u32 medge_sched_next(const struct medge_conn *c, u32 path, bool all);
 /* A path came up: it does not catch up on what it missed. */
 void medge_sched_up(struct medge_conn *c, u32 path);
+/* It is new, or another than it was, and nothing is in flight on it. */
+void medge_sched_new(struct medge_conn *c, u32 path);
 /* How far it is from what one would choose; 0: it is. */
 u32 medge_sched_rank(const struct medge_conn_path *path);
+
+/* ---- schedulers.c ---- */
+/* One of @paths (not 0) by the connection's rule; -1: wait until there is room. */
+s32 medge_scheduler_choose(struct medge_conn *c, u64 now, u64 paths,
+			   const struct medge_pick *p);
 
 #endif /* MEDGE_TRANSPORT_STATE_H */

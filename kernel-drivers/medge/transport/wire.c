@@ -186,7 +186,7 @@ static enum medge_drop decode_data(const void *buf, u32 buf_len, u32 wire_len,
 		return MEDGE_DROP_RUNT;
 	if (!f->nops)
 		return MEDGE_DROP_LENGTH;
-	if (f->flags & ~MEDGE_FRAME_ACK_REQ)
+	if (f->flags & ~MEDGE_FRAME_DATA_FLAGS)
 		return MEDGE_DROP_FLAGS;
 	medge_wire_decode_op(buf, MEDGE_HDR_LEN, &f->op);
 	drop = check_op(&f->op, wire_len);
@@ -490,7 +490,7 @@ void medge_wire_cut(void *hdr, u32 index, u32 count)
 	seg = be16_to_cpu(fh.seg_len);
 	skip = index * seg;
 	if (index + 1 < count) {
-		fh.flags &= ~MEDGE_FRAME_ACK_REQ;
+		fh.flags &= ~MEDGE_FRAME_LAST_FLAGS;
 		oh.len = cpu_to_be16(seg);
 	} else {
 		oh.len = cpu_to_be16(be16_to_cpu(oh.len) - skip);

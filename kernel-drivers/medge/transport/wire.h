@@ -25,8 +25,11 @@ enum {
 	/* IEEE 802 local experimental EtherType 2 */
 	MEDGE_ETHERTYPE = 0x88b6,
 	MEDGE_MAX_RAILS = 64,
-	/* Frames in flight of one connection, one direction (MultiEdge 2.1.2). */
-	MEDGE_WINDOW = 512,
+	/*
+	 * Frames from the oldest not acknowledged to the newest, of one
+	 * connection, one direction, at most; a sender begins with fewer.
+	 */
+	MEDGE_WINDOW = 2048,
 	/* Request ops in flight of one connection, one direction. */
 	MEDGE_OP_WINDOW = 512,
 	/* Requests that answer with data (READ, atomics) in flight, at most. */
@@ -52,7 +55,24 @@ enum medge_frame_flags {
 	MEDGE_FRAME_NACK = BIT(1),
 	/* Ack frame: the sender's RNR timer ran out, look for a receive again. */
 	MEDGE_FRAME_RNR_POKE = BIT(2),
-	MEDGE_FRAME_FLAGS = BIT(3) - 1,
+	/*
+	 * Data: answer with an ack frame of its own, on the rail it came on, so
+	 * that the path's round trip is known. Ack: that answer, @psn says to
+	 * which frame.
+	 */
+	MEDGE_FRAME_ECHO = BIT(3),
+	/*
+	 * Data: a hop of the path was congested (ECN's CE). Ack with ECHO: such
+	 * frames have come on this rail since the last. Who sets it: a hop that
+	 * is programmed to (switches and qdiscs mark IP headers, which raw
+	 * Ethernet has not), or the receiver, where one day frames come in IP.
+	 */
+	MEDGE_FRAME_MARKED = BIT(4),
+	MEDGE_FRAME_FLAGS = BIT(5) - 1,
+	MEDGE_FRAME_DATA_FLAGS = MEDGE_FRAME_ACK_REQ | MEDGE_FRAME_ECHO |
+				 MEDGE_FRAME_MARKED,
+	/* Of a run, these are the last frame's. */
+	MEDGE_FRAME_LAST_FLAGS = MEDGE_FRAME_ACK_REQ | MEDGE_FRAME_ECHO,
 };
 
 /**
@@ -61,7 +81,8 @@ enum medge_frame_flags {
  * @flags: enum medge_frame_flags
  * @seg_len: payload bytes of each frame of the op but its last; 0 if nops > 1
  * @nops_qpn: ops in this frame (8 bits), destination QPN (24 bits)
- * @psn: number of this frame in its connection's stream; unused in an ack
+ * @psn: number of this frame in its connection's stream; of an ack, with ECHO,
+ *       of the frame that is echoed, otherwise unused
  * @ack_psn: cumulative ack: all frames before it are placed
  * @ack_op: all request ops before it are performed
  * @sack_base: what bit 0 of @sack stands for, counted from @ack_psn
@@ -197,7 +218,7 @@ struct medge_ack_hdr {
 	__be16 reserved;
 	__be64 bitmap[MEDGE_ACK_WORDS];
 };
-static_assert(sizeof(struct medge_ack_hdr) == 80);
+static_assert(sizeof(struct medge_ack_hdr) == 272);
 
 enum { MEDGE_ACK_LEN = sizeof(struct medge_frame_hdr) + sizeof(struct medge_ack_hdr) };
 

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* How many bytes a path may have in flight: delay, marks and losses decide. */
+#include "congestion.h"
+
+enum {
+	/* The standing queue that is wanted on a path with a large window ... */
+	TARGET_NS = 200 * 1000,
+	/*
+	 * ... and how much more with a small one (Swift's flow scaling): a flow
+	 * that has few runs in flight on a slow or shared path needs them, and
+	 * the smaller of two flows grows first.
+	 */
+	TARGET_MORE_NS = 1200 * 1000,
+	TARGET_MORE_RUNS = 2,
+	TARGET_LEAST_RUNS = 16,
+	/* Nor may the queue be shorter than the hosts' own noise, up to this. */
+	NOISE_MAX_NS = 4000 * 1000,
+	/* Of the excess so many per mille are taken off, but never more than half. */
+	BETA = 800,
+	/* A full queue, not a bad cable, loses more than one, and this part of a round. */
+	LOSS_PART = 32,
+	LOSS_OFF = 300,
+	/* A round's growth is half a frame, and after so many rounds one more. */
+	CLEAN_ROUNDS = 4,
+	CLEAN_MAX = 255,
+	/* Acks, and runs, to a window. */
+	PARTS = 4,
+	/* The least window is this part of a frame; the frames are paced. */
+	LEAST = 64,
+	WINDOW_MAX = 1 << 30,
+	/* Who was idle for so long knows nothing of the path. */
+	IDLE_NS = 500 * 1000 * 1000,
+};
+
+/* A longer route is told from a queue when the base is forgotten. */
+#define BASE_PERIOD_NS	15000000000ULL
+#define NEVER		(~0ULL)
+#define SEC_NS		1000000000ULL
+
+void medge_cong_init(struct medge_cong *g, u32 frame, u32 run)
+{
+	memset(g, 0, sizeof(*g));
+	g->frame = frame;
+	g->run = run;
+	g->window = max(run, frame);
+	g->threshold = WINDOW_MAX;
+	g->round_min = NEVER;
+}
+
+u64 medge_cong_base(const struct medge_cong *g)
+{
+	if (!g->base[0] || !g->base[1])
+		return max(g->base[0], g->base[1]);
+	return min(g->base[0], g->base[1]);
+}
+
+u64 medge_cong_target(const struct medge_cong *g)
+{
+	u64 most = TARGET_MORE_RUNS * (u64)g->run;
+	u64 least = TARGET_LEAST_RUNS * (u64)g->run;
+	u64 window = clamp_t(u64, g->window, most, least);
+	u64 noise = min_t(u64, g->noise, NOISE_MAX_NS);
+
+	/* From all of it at @most to nothing at @least, as 1 / window. */
+	return TARGET_NS + noise +
+	       div64_u64(TARGET_MORE_NS * most * (least - window),
+			 window * (least - most));
+}
+
+/* ---- what may be sent ---- */
+
+static bool is_paced(const struct medge_cong *g)
+{
+	return g->window < g->frame;
+}
+
+bool medge_cong_may_send(const struct medge_cong *g, u64 now)
+{
+	if (is_paced(g))
+		return !g->inflight && now >= g->paced_at;
+	return g->inflight < g->window;
+}
+
+u64 medge_cong_paced_until(const struct medge_cong *g)
+{
+	return is_paced(g) && !g->inflight ? g->paced_at : NEVER;
+}
+
+u32 medge_cong_run(const struct medge_cong *g)
+{
+	return clamp(g->window / PARTS, g->frame, g->run);
+}
+
+static void begin_round(struct medge_cong *g, u64 now)
+{
+	g->round = now;
+	g->round_min = NEVER;
+	g->round_max = 0;
+	g->acked = 0;
+	g->marked = 0;
+	g->lost = 0;
+	g->limited = false;
+}
+
+static void wake(struct medge_cong *g, u64 now)
+{
+	if (g->last && now - g->last > IDLE_NS) {
+		g->window = min(g->window, g->run);
+		g->threshold = WINDOW_MAX;
+	}
+	begin_round(g, now);
+}
+
+bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes)
+{
+	if (!g->inflight)
+		wake(g, now);
+	if (is_paced(g))
+		g->paced_at = now + div64_u64(medge_cong_base(g) * g->frame,
+					      g->window);
+	g->last = now;
+	g->inflight += bytes;
+	g->unasked += bytes;
+	g->limited |= g->inflight >= g->window;
+	if (g->unasked < g->window / PARTS)
+		return false;
+	g->unasked = 0;
+	return true;
+}
+
+/* ---- what came of it ---- */
+
+void medge_cong_forgot(struct medge_cong *g, u32 bytes)
+{
+	g->inflight -= min(bytes, g->inflight);
+}
+
+void medge_cong_acked(struct medge_cong *g, u32 bytes)
+{
+	g->acked += bytes;
+}
+
+void medge_cong_lost(struct medge_cong *g, u32 bytes)
+{
+	g->lost += bytes;
+}
+
+void medge_cong_marked(struct medge_cong *g)
+{
+	g->marked += g->window / PARTS;
+}
+
+static void note_base(struct medge_cong *g, u64 now, u64 rtt)
+{
+	if (!g->base_since || now - g->base_since > BASE_PERIOD_NS) {
+		g->base[1] = g->base[0];
+		g->base[0] = rtt;
+		g->base_since = max_t(u64, now, 1);
+	}
+	g->base[0] = min(g->base[0], rtt);
+}
+
+/* What the path carries: only who has filled it learns that it is less. */
+static void note_rate(struct medge_cong *g, u64 now)
+{
+	u64 took = max_t(u64, now - g->round, 1);
+	u64 rate = div64_u64((u64)g->acked * SEC_NS, took);
+
+	if (rate > g->rate)
+		g->rate = rate;
+	else if (g->limited)
+		g->rate -= (g->rate - rate) / 8;
+}
+
+/* Per mille of the window to take off; 0: it may grow. */
+static u32 excess(const struct medge_cong *g)
+{
+	u64 base = medge_cong_base(g), target = medge_cong_target(g);
+	u64 queue = g->round_min - min(base, g->round_min);
+	u32 bytes = max_t(u32, g->acked + g->lost, 1);
+	u64 off = 0;
+
+	if (queue > target)
+		off = div64_u64(BETA * (queue - target), queue);
+	off = max_t(u64, off, 500ULL * min(g->marked, bytes) / bytes);
+	if (g->lost > max(bytes / LOSS_PART, g->frame))
+		off = max_t(u64, off, LOSS_OFF);
+	return min_t(u64, off + 1000ULL * g->lost / bytes, 500);
+}
+
+static void grow(struct medge_cong *g)
+{
+	/*
+	 * The same for all flows that meet here, whatever their windows, so that
+	 * they become equal; more where nothing was met for long.
+	 */
+	u32 step = g->frame / 2 + g->frame * (g->clean / CLEAN_ROUNDS);
+
+	/* A window that was not filled has not been tried. */
+	if (!g->limited)
+		return;
+	if (g->window < g->threshold) {
+		g->window = min(2 * g->window, g->threshold);
+	} else {
+		g->window += clamp(step, 1u, min(g->window, g->run));
+		g->clean += g->clean < CLEAN_MAX;
+		g->before = 0;
+	}
+	g->window = min_t(u32, g->window, WINDOW_MAX);
+}
+
+static void end_round(struct medge_cong *g, u64 now)
+{
+	u32 off = excess(g);
+
+	note_rate(g, now);
+	g->noise = g->noise - g->noise / 8 + (g->round_max - g->round_min) / 8;
+	g->rtt = g->rtt ? g->rtt - g->rtt / 4 + g->round_min / 4 : g->round_min;
+	if (off) {
+		g->was_full = true;
+		g->window -= div_u64((u64)g->window * off, 1000);
+		g->window = max(g->window, g->frame / LEAST);
+		g->threshold = g->window;
+		g->clean = 0;
+	} else {
+		grow(g);
+	}
+	begin_round(g, now);
+}
+
+void medge_cong_measured(struct medge_cong *g, u64 now, u64 sent, u64 rtt)
+{
+	note_base(g, now, rtt);
+	g->round_min = min(g->round_min, rtt);
+	g->round_max = max(g->round_max, rtt);
+	if (sent >= g->round)
+		end_round(g, now);
+}
+
+void medge_cong_timeout(struct medge_cong *g)
+{
+	g->before = max(g->before, g->window);
+	g->threshold = max(g->window / 2, g->frame);
+	g->window = min(g->window, g->frame);
+	g->round_min = NEVER;
+	g->lost = 0;
+}
+
+void medge_cong_undo(struct medge_cong *g)
+{
+	g->window = max(g->window, g->before);
+	g->before = 0;
+}

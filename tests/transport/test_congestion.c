@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* One path's window, as delay, marks, losses and silence move it. */
+#include "congestion.h"
+#include "direct.h"
+
+enum { FRAME = 9000, RUN_LEN = 7 * FRAME };
+
+struct path {
+	struct medge_cong cong;
+	u64 now;
+};
+
+static void path_init(struct path *p)
+{
+	medge_cong_init(&p->cong, FRAME, RUN_LEN);
+	p->now = SEC;
+}
+
+/*
+ * A window is sent, and arrives after @rtt; meanwhile it is marked, or so many
+ * frames of it are lost.
+ */
+static void round_with(struct path *p, u64 rtt, u32 marks, u32 lost)
+{
+	u64 sent = p->now;
+	u32 bytes = 0;
+
+	while (medge_cong_may_send(&p->cong, p->now)) {
+		medge_cong_sent(&p->cong, p->now, FRAME);
+		bytes += FRAME;
+	}
+	p->now += rtt;
+	while (marks--)
+		medge_cong_marked(&p->cong);
+	medge_cong_forgot(&p->cong, bytes);
+	medge_cong_acked(&p->cong, bytes - lost * FRAME);
+	medge_cong_lost(&p->cong, lost * FRAME);
+	medge_cong_measured(&p->cong, p->now, sent, rtt);
+}
+
+static void round_trip(struct path *p, u64 rtt)
+{
+	round_with(p, rtt, 0, 0);
+}
+
+static void rounds(struct path *p, u32 n, u64 rtt)
+{
+	while (n--)
+		round_trip(p, rtt);
+}
+
+static void short_queue__window_doubles(void)
+{
+	struct path p;
+
+	path_init(&p);
+	rounds(&p, 5, 50 * USEC);
+	CHECK_EQ(p.cong.window, 32 * RUN_LEN);
+}
+
+static void window_not_filled__stays(void)
+{
+	struct path p;
+	u32 i;
+
+	path_init(&p);
+	for (i = 0; i < 10; i++) {
+		medge_cong_sent(&p.cong, p.now, FRAME);
+		p.now += 50 * USEC;
+		medge_cong_acked(&p.cong, FRAME);
+		medge_cong_forgot(&p.cong, FRAME);
+		medge_cong_measured(&p.cong, p.now, p.now - 50 * USEC, 50 * USEC);
+	}
+	CHECK_EQ(p.cong.window, RUN_LEN);
+}
+
+static void long_queue__at_most_halves_in_a_round(void)
+{
+	struct path p;
+	u32 before;
+
+	path_init(&p);
+	rounds(&p, 5, 50 * USEC);
+	before = p.cong.window;
+	round_trip(&p, 100 * MSEC);
+	CHECK_EQ(p.cong.window, before / 2);
+	/* and then grows again, but slowly */
+	before = p.cong.window;
+	round_trip(&p, 50 * USEC);
+	CHECK(p.cong.window > before && p.cong.window <= before + FRAME);
+}
+
+static void some_late_frames__are_no_queue(void)
+{
+	struct path p;
+	u32 before;
+
+	path_init(&p);
+	rounds(&p, 3, 50 * USEC);
+	before = p.cong.window;
+	medge_cong_sent(&p.cong, p.now, FRAME);
+	/* within a round: one in time, one late */
+	medge_cong_measured(&p.cong, p.now, p.now - 1, 50 * USEC);
+	p.now += 5 * MSEC;
+	medge_cong_measured(&p.cong, p.now, p.now, 5 * MSEC);
+	CHECK(p.cong.window >= before);
+}
+
+static void marks__shrink_it(void)
+{
+	struct path p;
+	u32 before;
+
+	path_init(&p);
+	rounds(&p, 4, 50 * USEC);
+	before = p.cong.window;
+	round_with(&p, 50 * USEC, 1, 0);
+	CHECK(p.cong.window < before && p.cong.window > before * 3 / 4);
+	before = p.cong.window;
+	round_with(&p, 50 * USEC, 4, 0);
+	CHECK(p.cong.window <= before * 6 / 10 && p.cong.window >= before / 2);
+}
+
+static void few_losses__cost_little(void)
+{
+	struct path p;
+	u32 before;
+
+	path_init(&p);
+	rounds(&p, 5, 50 * USEC);
+	before = p.cong.window;
+	round_with(&p, 50 * USEC, 0, 1);
+	CHECK(p.cong.window < before && p.cong.window >= before - before / 50,
+	      "%u of %u", p.cong.window, before);
+}
+
+static void many_losses__are_a_full_queue(void)
+{
+	struct path p;
+	u32 before;
+
+	path_init(&p);
+	rounds(&p, 5, 50 * USEC);
+	before = p.cong.window;
+	round_with(&p, 50 * USEC, 0, 20);
+	CHECK(p.cong.window < before * 7 / 10 && p.cong.window >= before / 2);
+}
+
+static void timeout__begins_anew_unless_it_was_wrong(void)
+{
+	struct path p;
+	u32 before;
+
+	path_init(&p);
+	rounds(&p, 5, 50 * USEC);
+	before = p.cong.window;
+	medge_cong_timeout(&p.cong);
+	CHECK_EQ(p.cong.window, FRAME);
+	medge_cong_undo(&p.cong);
+	CHECK_EQ(p.cong.window, before);
+	medge_cong_timeout(&p.cong);
+	/* up to half of what it was quickly */
+	rounds(&p, 8, 50 * USEC);
+	CHECK(p.cong.window >= before / 2 && p.cong.window < before);
+}
+
+static void below_a_frame__frames_are_paced(void)
+{
+	struct path p;
+	u64 at;
+	u32 i;
+
+	path_init(&p);
+	rounds(&p, 2, 50 * USEC);
+	for (i = 0; i < 10; i++) {
+		p.now = max(p.now, medge_cong_paced_until(&p.cong) == ~0ULL ?
+				   0 : medge_cong_paced_until(&p.cong));
+		round_trip(&p, 20 * MSEC);
+	}
+	CHECK(p.cong.window < FRAME && p.cong.window > 0);
+	medge_cong_sent(&p.cong, p.now, FRAME);
+	medge_cong_acked(&p.cong, FRAME);
+	medge_cong_forgot(&p.cong, FRAME);
+	CHECK(!medge_cong_may_send(&p.cong, p.now));
+	at = medge_cong_paced_until(&p.cong);
+	CHECK(at > p.now && at < p.now + SEC);
+	CHECK(medge_cong_may_send(&p.cong, at));
+}
+
+/* A path that has become longer is not taken for a full one for ever. */
+static void longer_route__is_believed_in_the_end(void)
+{
+	struct path p;
+	u64 end;
+
+	path_init(&p);
+	rounds(&p, 5, 50 * USEC);
+	end = p.now + 40 * SEC;
+	while (p.now < end) {
+		u64 at = medge_cong_paced_until(&p.cong);
+
+		if (at != ~0ULL)
+			p.now = max(p.now, at);
+		round_trip(&p, 20 * MSEC);
+	}
+	CHECK_EQ(medge_cong_base(&p.cong), 20 * MSEC);
+	CHECK(p.cong.window > 2 * RUN_LEN);
+}
+
+int main(int argc, char **argv)
+{
+	direct_begin(argc, argv);
+	RUN(short_queue__window_doubles);
+	RUN(window_not_filled__stays);
+	RUN(long_queue__at_most_halves_in_a_round);
+	RUN(some_late_frames__are_no_queue);
+	RUN(marks__shrink_it);
+	RUN(few_losses__cost_little);
+	RUN(many_losses__are_a_full_queue);
+	RUN(timeout__begins_anew_unless_it_was_wrong);
+	RUN(below_a_frame__frames_are_paced);
+	RUN(longer_route__is_believed_in_the_end);
+	return direct_end("test_congestion");
+}

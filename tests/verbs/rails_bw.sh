@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What share of its rails ib_write_bw of 1 MiB gets: equal rails, one of
+# 100 Mbit/s, one that is 10 ms longer; by each scheduler, beside what bare
+# frames reach over the same rails in the same boot, and MultiEdge's figures.
+#
+#   a: bond0 - rail0 .. railN, netem rate each - bond0 :b
+#
+#   rails_bw.sh         the default scheduler: about 40 s
+#   rails_bw.sh full    each scheduler; for all of the table
+#                       for n in 1 2 4 8; do lab exec --rails $n --rate 1gbit \
+#                           --mtu 9000 -- tests/verbs/rails_bw.sh full; done
+#
+# Shares are of nominal: payload bits over rails times rate. Payload is counted
+# by the receiving device while perftest runs, since perftest's own figure hangs
+# on its idea of the CPU's clock. On a busy machine a run may be short of its
+# limit: the best of three counts. Where bare frames do not reach BARE_LEAST
+# the machine is too busy to judge: the row is shown, and nothing is said of it.
+#
+# lab: --rails 4 --rate 1gbit --mtu 9000
+# shellcheck disable=SC2317 # judge calls what its arguments name
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+WINDOW=2
+TRIES=3
+MBIT=1000
+HDR=64
+BARE_LEAST=970
+JUDGED=0
+
+[[ ${RATE:-} == 1gbit && $TYPE == medge ]] || {
+	echo "the figures are those of medge over rails of --rate 1gbit"
+	exit 77
+}
+SCHEDULERS=(earliest)
+[ "${1:-}" != full ] || SCHEDULERS=(round-robin weighted weighted-dynamic earliest)
+
+# shape RAIL NETEM-WORDS...: both ways.
+shape() {
+	local node rail=$1
+	shift
+	for node in a b; do
+		tc -n "$node" qdisc replace dev "rail$rail" root netem limit 100000 "$@" || exit
+	done
+}
+
+choose() {
+	on a sh -c "echo $1 >/sys/class/infiniband/$DEV_A/scheduler" &&
+		on b sh -c "echo $1 >/sys/class/infiniband/$DEV_B/scheduler"
+}
+
+received() {
+	rdma statistic show link "$1/1" | tr ' ' '\n' | sed -n '/^rx_bytes$/ { n; p }'
+}
+
+# Bytes that all rails brought to b.
+rails_received() {
+	# shellcheck disable=SC2016 # for the node's shell
+	on b bash -c 'cat /sys/class/net/rail*/statistics/rx_bytes' | awk '{ s += $1 } END { printf "%d", s }'
+}
+
+# per_mille BYTES SECONDS MBIT
+per_mille() {
+	awk -v b="$1" -v t="$2" -v r="$3" 'BEGIN { printf "%d", b * 8 / t / r / 1e3 }'
+}
+
+# write_share MBIT [PERFTEST-ARGS]: sets SHARE.
+write_share() {
+	local mbit=$1 t0 t1 bytes=0 pid dev devs=("$DEV_B")
+	shift
+	[[ ${1:-} != -b ]] || devs=("$DEV_A" "$DEV_B")
+	perftest 30 ib_write_bw -s 1048576 -D $((WINDOW + 2)) "$@" &
+	pid=$!
+	sleep 1.5
+	t0=$EPOCHREALTIME
+	for dev in "${devs[@]}"; do
+		bytes=$((bytes - $(received "$dev")))
+	done
+	sleep "$WINDOW"
+	t1=$EPOCHREALTIME
+	for dev in "${devs[@]}"; do
+		bytes=$((bytes + $(received "$dev")))
+	done
+	wait "$pid" || failed "ib_write_bw $*"
+	SHARE=$(per_mille "$bytes" "$(awk -v a="$t0" -v b="$t1" 'BEGIN { print b - a }')" $((mbit * ${#devs[@]})))
+}
+
+# bare_share MBIT: sets SHARE.
+bare_share() {
+	local before after t0 t1 pid rails
+	rails=$(seq -s ' ' -f 'rail%g' 0 $((RAILS - 1)))
+	# shellcheck disable=SC2086 # several
+	on a "$BARE" $((WINDOW + 1)) "$MTU" $rails &
+	pid=$!
+	sleep 0.5
+	t0=$EPOCHREALTIME before=$(rails_received)
+	sleep "$WINDOW"
+	t1=$EPOCHREALTIME after=$(rails_received)
+	wait "$pid"
+	SHARE=$(per_mille $(((after - before) * (MTU - HDR) / (MTU + 14))) \
+		"$(awk -v a="$t0" -v b="$t1" 'BEGIN { print b - a }')" "$1")
+}
+
+percent() {
+	printf '%d.%d %%' $(($1 / 10)) $(($1 % 10))
+}
+
+# judge LIMIT CMD...: the best of some tries, in BEST.
+judge() {
+	local limit=$1 try
+	shift
+	BEST=0
+	for ((try = 0; try < TRIES; try++)); do
+		"$@"
+		((SHARE <= BEST)) || BEST=$SHARE
+		((BEST < limit)) || break
+	done
+}
+
+# row NAME MBIT LIMIT THESIS [PERFTEST-ARGS]: LIMIT 0: only shown.
+row() {
+	local name=$1 mbit=$2 limit=$3 thesis=$4 scheduler
+	shift 4
+	for scheduler in "${SCHEDULERS[@]}"; do
+		local least=$limit
+		[ "$scheduler" = earliest ] && ((BARE_SHARE >= BARE_LEAST)) || least=0
+		# 98 % of what bare frames reach: one way that much, otherwise no more than that.
+		((least == 0)) || [[ $name != "one way" ]] && ((least <= BARE_SHARE * 98 / 100)) ||
+			least=$((BARE_SHARE * 98 / 100))
+		choose "$scheduler" || failed "scheduler $scheduler"
+		judge "$least" write_share "$mbit" "$@"
+		printf '%-26s %-17s %9s %9s %9s  %s\n' "$name" "$scheduler" "$(percent "$BEST")" \
+			"$(percent "$BARE_SHARE")" "$( ((limit && least)) && percent "$least")" "$thesis"
+		((least == 0)) || JUDGED=$((JUDGED + 1))
+		((BEST >= least)) || failed "$name, $scheduler: $(percent "$BEST")"
+	done
+}
+
+# bare MBIT: what the rails as they are shaped now carry.
+bare() {
+	judge 985 bare_share "$1"
+	BARE_SHARE=$BEST
+}
+
+BARE=$(program bare_frames)
+all=$((RAILS * MBIT))
+printf '%-26s %-17s %9s %9s %9s  %s\n' "$RAILS rails of 1 Gbit/s" scheduler reached bare limit "MultiEdge (2008)"
+bare "$all"
+case $RAILS in
+1 | 2) row "one way" "$all" 970 "99.2 %, SRR" ;;
+4) row "one way" "$all" 970 "" ;;
+8) row "one way" "$all" 950 "about 65 %, SRR" ;;
+*) row "one way" "$all" 0 "" ;;
+esac
+row "both ways" "$all" $((RAILS == 4 ? 900 : 0)) "" -b
+
+if ((RAILS == 4)); then
+	sum=$((3 * MBIT + MBIT / 10))
+	shape 3 rate 100mbit
+	bare "$sum"
+	row "one of 100 Mbit/s" "$sum" 950 "WD 11 % above WSRR"
+	shape 3 delay 10ms rate 1gbit
+	bare "$all"
+	row "one 10 ms longer" "$all" 950 ""
+	shape 3 rate 1gbit
+fi
+choose earliest
+if ((JUDGED == 0)); then
+	echo "bare frames did not reach $(percent "$BARE_LEAST") either: the machine is too busy to judge"
+	exit 77
+fi
+verdict
