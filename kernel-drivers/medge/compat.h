@@ -20,9 +20,6 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
-#include "cq.h"
-#include "mr.h"
-
 /* 6.12 */
 #if __has_include(<linux/unaligned.h>)
 #include <linux/unaligned.h>
@@ -55,6 +52,23 @@ hrtimer_setup(struct hrtimer *timer,
 	hrtimer_init(timer, clock, mode);
 	timer->function = fn;
 }
+#endif
+
+#ifndef HAVE_us_to_ktime	/* 6.13 */
+static inline ktime_t us_to_ktime(u64 us)
+{
+	return ns_to_ktime(us * NSEC_PER_USEC);
+}
+#endif
+
+#ifndef HAVE_IB_ACCESS_FLUSH_GLOBAL	/* 6.2 */
+#define IB_ACCESS_FLUSH_GLOBAL BIT(8)
+#define IB_ACCESS_FLUSH_PERSISTENT BIT(9)
+#define IB_DEVICE_FLUSH_GLOBAL BIT_ULL(38)
+#define IB_DEVICE_FLUSH_PERSISTENT BIT_ULL(39)
+#define IB_DEVICE_ATOMIC_WRITE BIT_ULL(40)
+#define IB_WC_FLUSH 8
+#define IB_WC_ATOMIC_WRITE 9
 #endif
 
 #ifndef HAVE_refcount_set_release	/* 6.15 */
@@ -136,6 +150,9 @@ static inline void ib_dispatch_port_state_event(struct ib_device *ibdev,
 		__same_type(((struct ib_device_ops *)0)->op, &(ours)),	\
 		ours, adapted)
 
+int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct uverbs_attr_bundle *attrs);
+
 /* 6.11 */
 static inline int medge_create_cq_udata(struct ib_cq *ibcq,
 					const struct ib_cq_init_attr *attr,
@@ -152,6 +169,11 @@ static inline int medge_create_cq_udata(struct ib_cq *ibcq,
 #define MEDGE_CREATE_CQ \
 	MEDGE_OP(create_cq, medge_create_cq, medge_create_cq_udata)
 
+struct ib_dmah;
+struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+				u64 iova, int access, struct ib_dmah *dmah,
+				struct ib_udata *udata);
+
 /* 6.17 */
 static inline struct ib_mr *medge_reg_user_mr_plain(struct ib_pd *pd, u64 start,
 						    u64 length, u64 iova,
@@ -163,5 +185,26 @@ static inline struct ib_mr *medge_reg_user_mr_plain(struct ib_pd *pd, u64 start,
 
 #define MEDGE_REG_USER_MR \
 	MEDGE_OP(reg_user_mr, medge_reg_user_mr, medge_reg_user_mr_plain)
+
+int medge_resize_cq(struct ib_cq *ibcq, unsigned int cqe,
+		    struct ib_udata *udata);
+
+#ifdef HAVE_resize_user_cq
+#define MEDGE_RESIZE_CQ .resize_user_cq = medge_resize_cq,
+#else	/* 7.1: one operation for user and kernel, and a signed size */
+static inline int medge_resize_cq_signed(struct ib_cq *ibcq, int cqe,
+					 struct ib_udata *udata)
+{
+	return cqe < 0 ? -EINVAL : medge_resize_cq(ibcq, cqe, udata);
+}
+
+#define MEDGE_RESIZE_CQ .resize_cq = medge_resize_cq_signed,
+#endif
+
+#ifdef HAVE_query_port_speed
+#define MEDGE_QUERY_PORT_SPEED .query_port_speed = medge_query_port_speed,
+#else	/* 7.0: speed and width say it as well as they can */
+#define MEDGE_QUERY_PORT_SPEED
+#endif
 
 #endif /* MEDGE_COMPAT_H */

@@ -3,6 +3,7 @@
 #include <linux/atomic.h>
 #include <linux/highmem.h>
 
+#include "compat.h"
 #include "device.h"
 #include "mw.h"
 #include "qp.h"

@@ -100,7 +100,7 @@ static const struct ib_device_ops device_ops = {
 	.query_device = medge_query_device,
 	.query_pkey = medge_query_pkey,
 	.query_port = medge_query_port,
-	.query_port_speed = medge_query_port_speed,
+	MEDGE_QUERY_PORT_SPEED
 	.post_srq_recv = medge_post_srq_recv,
 	.query_qp = medge_query_qp,
 	.query_srq = medge_query_srq,
@@ -109,7 +109,7 @@ static const struct ib_device_ops device_ops = {
 	.reg_user_mr = MEDGE_REG_USER_MR,
 	.req_notify_cq = medge_req_notify_cq,
 	.rereg_user_mr = medge_rereg_user_mr,
-	.resize_user_cq = medge_resize_cq,
+	MEDGE_RESIZE_CQ
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, medge_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, medge_cq, ibcq),

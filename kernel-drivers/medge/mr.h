@@ -8,6 +8,8 @@
 #include <linux/rhashtable.h>
 #include <rdma/ib_verbs.h>
 
+#include "compat.h"
+
 struct medge_device;
 struct medge_qp;
 

@@ -19,7 +19,6 @@
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
-#include <linux/sprintf.h>
 #include <linux/string.h>
 #include <linux/types.h>
 #include <asm/byteorder.h>
