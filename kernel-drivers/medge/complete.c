@@ -37,6 +37,7 @@ static const u8 wc_opcode[MEDGE_WQE_OPCODES] = {
 	[MEDGE_WQE_FLUSH] = IB_WC_FLUSH,
 	[MEDGE_WQE_LOCAL_INV] = IB_WC_LOCAL_INV,
 	[MEDGE_WQE_BIND_MW] = IB_WC_BIND_MW,
+	[MEDGE_WQE_REG_MR] = IB_WC_REG_MR,
 };
 
 /* Right that a request needs, on the QP and on the memory it names. */
@@ -250,7 +251,7 @@ static void recv_complete(struct medge_qp *qp, struct medge_recv_snap *snap,
 		cqe.wc_flags = IB_WC_WITH_IMM;
 	} else if (op->opcode == MEDGE_OP_SEND_INV) {
 		cqe.imm = (__force __be32)op->rkey;
-		cqe.wc_flags = IB_WC_WITH_INVALIDATE;
+		cqe.wc_flags = MEDGE_WC_WITH_INV;
 	}
 	medge_recv_done(qp, snap, &cqe,
 			status || op->flags & MEDGE_OP_SOLICITED);
@@ -414,7 +415,7 @@ static u8 op_atomic(struct medge_conn *c, const struct medge_op *op,
 
 static u8 op_invalidate(struct medge_conn *c, const struct medge_op *op)
 {
-	return medge_mw_invalidate(medge_conn_user(c), op->rkey) ?
+	return medge_key_invalidate(medge_conn_user(c), op->rkey) ?
 	       MEDGE_NAK_NONE : MEDGE_NAK_ACCESS;
 }
 

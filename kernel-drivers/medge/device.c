@@ -10,6 +10,7 @@
 #include "compat.h"
 #include "cq.h"
 #include "device.h"
+#include "frwr.h"
 #include "dm.h"
 #include "mr.h"
 #include "mw.h"
@@ -57,6 +58,7 @@ static const struct ib_device_ops device_ops = {
 	.uverbs_abi_ver = MEDGE_ABI_VERSION,
 
 	.alloc_hw_port_stats = medge_alloc_hw_port_stats,
+	.alloc_mr = medge_alloc_mr,
 	.alloc_dm = medge_alloc_dm,
 	.alloc_mw = medge_alloc_mw,
 	.alloc_pd = medge_alloc_pd,
@@ -87,6 +89,7 @@ static const struct ib_device_ops device_ops = {
 	.get_hw_stats = medge_get_hw_stats,
 	.get_link_layer = medge_get_link_layer,
 	.get_port_immutable = medge_get_port_immutable,
+	.map_mr_sg = medge_map_mr_sg,
 	.mmap = medge_ring_mmap,
 	.mmap_free = medge_ring_mmap_free,
 	.modify_cq = medge_modify_cq,

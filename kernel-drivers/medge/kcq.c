@@ -50,6 +50,8 @@ static void fill_wc(struct medge_device *dev, const struct medge_cqe *cqe,
 		.src_qp = cqe->src_qp,
 		.wc_flags = cqe->wc_flags,
 	};
+	if (cqe->wc_flags & MEDGE_WC_WITH_INV)
+		wc->wc_flags ^= MEDGE_WC_WITH_INV | IB_WC_WITH_INVALIDATE;
 	if (cqe->wc_flags & IB_WC_GRH && cqe->vlan != MEDGE_VLAN_NONE) {
 		wc->vlan_id = cqe->vlan;
 		wc->wc_flags |= IB_WC_WITH_VLAN;

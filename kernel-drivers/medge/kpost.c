@@ -8,6 +8,8 @@ enum operands {
 	HAS_TARGET = BIT(0),		/* remote address and key */
 	HAS_IMM = BIT(1),
 	IS_ATOMIC = BIT(2),
+	HAS_INV = BIT(3),		/* key to invalidate, there or here */
+	IS_REG = BIT(4),
 };
 
 /* What is not here, medge has not. */
@@ -25,6 +27,9 @@ static const struct wr_kind {
 	[IB_WR_RDMA_READ] = { true, MEDGE_WQE_READ, HAS_TARGET },
 	[IB_WR_ATOMIC_CMP_AND_SWP] = { true, MEDGE_WQE_CMP_SWAP, IS_ATOMIC },
 	[IB_WR_ATOMIC_FETCH_AND_ADD] = { true, MEDGE_WQE_FETCH_ADD, IS_ATOMIC },
+	[IB_WR_SEND_WITH_INV] = { true, MEDGE_WQE_SEND_INV, HAS_INV },
+	[IB_WR_LOCAL_INV] = { true, MEDGE_WQE_LOCAL_INV, HAS_INV },
+	[IB_WR_REG_MR] = { true, MEDGE_WQE_REG_MR, IS_REG },
 };
 
 static const struct wr_kind *find_kind(const struct ib_send_wr *wr)
@@ -136,6 +141,12 @@ static void put_operands(struct medge_send_wqe *wqe, const struct ib_send_wr *wr
 {
 	if (operands & HAS_IMM)
 		wqe->imm = wr->ex.imm_data;
+	if (operands & HAS_INV)
+		wqe->rkey = wr->ex.invalidate_rkey;
+	if (operands & IS_REG) {
+		wqe->rkey = reg_wr(wr)->key;
+		wqe->bind_access = reg_wr(wr)->access;
+	}
 	if (operands & HAS_TARGET) {
 		wqe->remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rkey = rdma_wr(wr)->rkey;

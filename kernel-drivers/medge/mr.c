@@ -7,6 +7,7 @@
 
 #include "compat.h"
 #include "device.h"
+#include "frwr.h"
 #include "mr.h"
 #include "mw.h"
 #include "qp.h"
@@ -191,6 +192,34 @@ struct ib_mr *medge_get_dma_mr(struct ib_pd *pd, int access)
 	return ERR_PTR(err);
 }
 
+struct ib_mr *medge_mr_to_fill(struct ib_pd *pd, u32 max_pages)
+{
+	struct medge_mr *mr;
+	int err = -ENOMEM;
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->invalid = true;
+	mr->max_pages = max_pages;
+	mr->ibmr.pd = pd;
+	refcount_set(&mr->ref, 1);
+	init_completion(&mr->gone);
+	mr->pages = kvcalloc(max_pages, sizeof(*mr->pages), GFP_KERNEL);
+	if (mr->pages)
+		err = publish(to_medge_device(pd->device), mr);
+	if (!err)
+		return &mr->ibmr;
+	kvfree(mr->pages);
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
+bool medge_key_invalidate(const struct medge_qp *qp, u32 key)
+{
+	return medge_mw_invalidate(qp, key) || medge_frwr_invalidate(qp, key);
+}
+
 struct page *medge_mr_kernel_page(u64 addr)
 {
 	const void *va = (const void *)(uintptr_t)addr;
@@ -308,6 +337,9 @@ int medge_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 static bool mr_allows(const struct medge_mr *mr, const struct ib_pd *pd,
 		      u64 addr, u64 len, int access)
 {
+	/* Pairs with its release: what else is looked at is of this registration. */
+	if (smp_load_acquire(&mr->invalid))
+		return false;
 	if (mr->ibmr.pd != pd || (mr->access & access) != access)
 		return false;
 	if (!len)
@@ -334,6 +366,14 @@ struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 		    !mr_allows(mr, pd, addr, len, access) ||
 		    !refcount_inc_not_zero(&mr->ref))
 			mr = NULL;
+	}
+	if (mr && mr->max_pages) {
+		/* Who invalidates looks at the users after that. */
+		smp_mb__after_atomic();
+		if (READ_ONCE(mr->invalid)) {
+			medge_mr_put(mr);
+			mr = NULL;
+		}
 	}
 	rcu_read_unlock();
 	return mr;

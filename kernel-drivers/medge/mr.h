@@ -29,6 +29,8 @@ struct medge_mr {
 	struct ib_mr ibmr;		/* lkey == rkey */
 	struct medge_key key;
 	bool replaced;			/* another has its key */
+	bool invalid;			/* of those below: may not be used now */
+	u32 max_pages;			/* that fast registration fills; 0: not of its kind */
 	atomic_t windows;		/* bound to it; negative: no more can be */
 	int access;			/* enum ib_access_flags */
 	u64 iova;
@@ -95,6 +97,12 @@ void medge_key_remove(struct medge_device *dev, struct medge_key *key);
 struct medge_key *medge_key_find(struct medge_device *dev, u32 key);
 /* A full key of this index, its tag random. */
 u32 medge_key_make(const struct medge_key *key);
+
+/* LOCAL_INV, or a peer's SEND_INV: @key is valid no more; false: it cannot be so. */
+bool medge_key_invalidate(const struct medge_qp *qp, u32 key);
+
+/* An invalid region that fast registration can give @max_pages pages. */
+struct ib_mr *medge_mr_to_fill(struct ib_pd *pd, u32 max_pages);
 
 int medge_mr_table_init(struct medge_device *dev);
 void medge_mr_table_destroy(struct medge_device *dev);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* From the send ring to the connection: take each WQE once, check it, submit it. */
+#include "frwr.h"
 #include "mw.h"
 #include "place.h"
 #include "post.h"
@@ -40,6 +41,7 @@ static const struct wqe_kind {
 	[MEDGE_WQE_FLUSH] = { MEDGE_OP_FLUSH, true, false, 0 },
 	[MEDGE_WQE_LOCAL_INV] = { MEDGE_OP_NOP, false, false, 0 },
 	[MEDGE_WQE_BIND_MW] = { MEDGE_OP_NOP, false, false, 0 },
+	[MEDGE_WQE_REG_MR] = { MEDGE_OP_NOP, false, false, 0 },
 };
 
 static bool sges_usable(struct medge_qp *qp, const struct medge_sge *sge,
@@ -141,7 +143,10 @@ static enum medge_status take_local(struct medge_qp *qp,
 		return MEDGE_LOCAL_OPERATION;
 	switch (wqe->opcode) {
 	case MEDGE_WQE_LOCAL_INV:
-		return medge_mw_invalidate(qp, wqe->rkey) ?
+		return medge_key_invalidate(qp, wqe->rkey) ?
+		       MEDGE_OK : MEDGE_LOCAL_OPERATION;
+	case MEDGE_WQE_REG_MR:
+		return qp->kpost.kernel && medge_frwr_register(qp, wqe) ?
 		       MEDGE_OK : MEDGE_LOCAL_OPERATION;
 	case MEDGE_WQE_BIND_MW:
 		return medge_mw_bind(qp, wqe) ? MEDGE_OK : MEDGE_LOCAL_BIND;

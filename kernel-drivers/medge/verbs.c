@@ -8,6 +8,7 @@
 
 #include "compat.h"
 #include "device.h"
+#include "frwr.h"
 #include "verbs.h"
 
 int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -28,6 +29,7 @@ int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.device_cap_flags = IB_DEVICE_RC_RNR_NAK_GEN |
 				    IB_DEVICE_SYS_IMAGE_GUID |
 				    IB_DEVICE_MEM_WINDOW |
+				    IB_DEVICE_MEM_MGT_EXTENSIONS |
 				    IB_DEVICE_XRC |
 				    IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IB_DEVICE_FLUSH_GLOBAL |
@@ -40,6 +42,7 @@ int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.max_cq = MEDGE_MAX_CQ,
 		.max_cqe = MEDGE_MAX_CQE,
 		.max_mr = MEDGE_MAX_MR,
+		.max_fast_reg_page_list_len = MEDGE_MAX_FAST_PAGES,
 		.max_mw = MEDGE_MAX_MR,
 		.max_pd = MEDGE_MAX_PD,
 		.max_dm_size = MEDGE_MAX_DM,

@@ -59,6 +59,7 @@ enum medge_wqe_opcode {
 	MEDGE_WQE_FLUSH,
 	MEDGE_WQE_LOCAL_INV,		/* rkey: what to invalidate here */
 	MEDGE_WQE_BIND_MW,
+	MEDGE_WQE_REG_MR,		/* of the kernel alone: bind_access, rkey */
 	MEDGE_WQE_OPCODES,
 };
 
@@ -153,6 +154,9 @@ struct medge_cqe {
 	__u16 reserved[3];
 	__aligned_u64 reserved2;
 };
+
+/* IBV_WC_WITH_INV: the kernel's own flag for it is another. */
+#define MEDGE_WC_WITH_INV (1 << 3)
 
 #define MEDGE_CQE_SHIFT 6
 

@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Consumers in the kernel, its own and unmodified: NVMe over RDMA, host and target, and reliable datagram sockets.
+# Random data is written to the remote disk, and read again past all caches; what the target has is compared, too.
+# Of datagrams, each must come once, whole and in order.
+#
+# They live in the first network namespace alone, so both ends meet on one device there: its QPs talk to each other.
+#
+#   kernel_consumers.sh [nvme|rds]...    default: both
+#
+# lab: --rails 1 --mtu 9000
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+IP=10.55.0.1 DEV=${TYPE}_t NQN=medge-test
+CONFIG=/sys/kernel/config
+MEGABYTES=64
+[ "${KERNEL:-}" != debug ] || MEGABYTES=16
+
+setup_device() {
+	ip link add t0 mtu 9000 type veth peer name t1 mtu 9000
+	ip link set t0 up
+	ip link set t1 up
+	ip addr add "$IP/24" dev t0
+	rdma link add "$DEV" type "$TYPE" netdev t0 || failed "no device in the first namespace"
+	gid_index "$DEV" "$IP" >/dev/null || failed "$DEV has no GID"
+}
+
+setup_target() {
+	local subsystem=$CONFIG/nvmet/subsystems/$NQN port=$CONFIG/nvmet/ports/1
+	mountpoint -q "$CONFIG" || mount -t configfs none "$CONFIG"
+	truncate -s "${MEGABYTES}M" "$WORK/disk"
+	LOOP=$(losetup -f --show "$WORK/disk") || return
+	mkdir "$subsystem" "$subsystem/namespaces/1" "$port" || return
+	echo 1 >"$subsystem/attr_allow_any_host"
+	echo "$LOOP" >"$subsystem/namespaces/1/device_path"
+	echo 1 >"$subsystem/namespaces/1/enable"
+	echo rdma >"$port/addr_trtype"
+	echo ipv4 >"$port/addr_adrfam"
+	echo "$IP" >"$port/addr_traddr"
+	echo 4420 >"$port/addr_trsvcid"
+	ln -s "$subsystem" "$port/subsystems/$NQN"
+}
+
+# The disk, in $DISK, once it is there.
+connect_host() {
+	local tries
+	echo "transport=rdma,traddr=$IP,trsvcid=4420,nqn=$NQN,nr_io_queues=2" >/dev/nvme-fabrics || return
+	for ((tries = 0; tries < 200; tries++)); do
+		for DISK in /dev/nvme*n1; do
+			[ -b "$DISK" ] && return
+		done
+		sleep 0.05
+	done
+	return 1
+}
+
+# copy SIZE: the whole disk, in requests of this size.
+copy() {
+	head -c "$((MEGABYTES << 20))" /dev/urandom >"$WORK/data"
+	run "write, $1 at a time" 120 dd if="$WORK/data" of="$DISK" bs="$1" oflag=direct status=none
+	run "read, $1 at a time" 120 dd if="$DISK" of="$WORK/back" bs="$1" iflag=direct status=none
+	run "what came back" 60 cmp "$WORK/data" "$WORK/back"
+	sync "$LOOP"
+	run "what is on the disk" 60 cmp "$WORK/data" "$WORK/disk"
+}
+
+# Through the page cache: large requests, many at a time, of pages that lie scattered.
+copy_cached() {
+	head -c "$((MEGABYTES << 20))" /dev/urandom >"$WORK/data"
+	run "write through the cache" 120 dd if="$WORK/data" of="$DISK" bs=1M conv=fsync status=none
+	echo 3 >/proc/sys/vm/drop_caches
+	run "read through the cache" 120 cmp "$WORK/data" "$DISK"
+}
+
+disconnect() {
+	local ctrl
+	for ctrl in /sys/class/nvme/nvme*; do
+		run "disconnect" 60 sh -c "echo 1 >$ctrl/delete_controller"
+	done
+	rm -f "$CONFIG/nvmet/ports/1/subsystems/$NQN"
+	rmdir "$CONFIG/nvmet/ports/1" "$CONFIG/nvmet/subsystems/$NQN/namespaces/1" \
+		"$CONFIG/nvmet/subsystems/$NQN"
+	losetup -d "$LOOP"
+}
+
+nvme() {
+	if setup_target && connect_host; then
+		copy 4k
+		copy 1M
+		copy_cached
+	else
+		failed "no disk over RDMA"
+	fi
+	disconnect
+}
+
+rds() {
+	local p before
+	before=$(counter tx_bytes)
+	p=$(program rds_pattern) || exit
+	run "rds_pattern" 60 "$p" "$IP" 2000 60000 "$SEED"
+	run "rds_pattern, large" 60 "$p" "$IP" 200 100000 "$SEED"
+	# RDS has a loopback of its own, which would prove nothing.
+	(($(counter tx_bytes) - before > 5000000)) || failed "rds: the messages did not go over $DEV"
+}
+
+# A counter of the device.
+counter() {
+	rdma statistic show link "$DEV/1" | grep -oP " $1 \K[0-9]+"
+}
+
+if ! [ -e /dev/nvme-fabrics ] || ! [ -d /proc/sys/net/rds ]; then
+	echo "this kernel has no NVMe over RDMA, or no RDS"
+	exit 77
+fi
+choose_seed
+setup_device
+[ $# != 0 ] || set -- nvme rds
+for part; do
+	case $part in
+	nvme) nvme ;;
+	rds) rds ;;
+	*)
+		echo "usage: kernel_consumers.sh [nvme|rds]..." >&2
+		exit 2
+		;;
+	esac
+done
+run "rdma link delete" 60 rdma link delete "$DEV"
+ip link del t0
+verdict
+
