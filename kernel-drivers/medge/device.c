@@ -291,8 +291,6 @@ static struct medge_device *make_device(struct net_device *netdev)
 	}
 	/* From here on ib_dealloc_device() calls dealloc_driver(). */
 	ib_set_device_ops(&dev->ibdev, &device_ops);
-	if (IS_ENABLED(CONFIG_INFINIBAND_USER_ACCESS))
-		dev->ibdev.driver_def = medge_dm_defs;
 	get_device(&dev->ibdev.dev);
 	list_add_tail(&dev->entry, &devices);
 	return dev;

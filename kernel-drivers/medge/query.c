@@ -4,6 +4,7 @@
 #include <rdma/medge-abi.h>
 
 #include "device.h"
+#include "dm.h"
 #include "qp.h"
 #include "query.h"
 
@@ -187,5 +188,6 @@ ADD_UVERBS_METHODS(medge_qp, UVERBS_OBJECT_QP,
 const struct uapi_definition medge_query_methods[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &medge_device),
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_QP, &medge_qp),
+	UAPI_DEF_CHAIN(medge_dm_defs),
 	{},
 };

@@ -18,7 +18,6 @@
 # limit: the best of three counts. Where bare frames do not reach BARE_LEAST
 # the machine is too busy to judge: the row is shown, and nothing is said of it.
 #
-# lab: --rails 4 --rate 1gbit --mtu 9000
 # shellcheck disable=SC2317 # judge calls what its arguments name
 set -u
 # shellcheck source=tests/verbs/lib.sh
