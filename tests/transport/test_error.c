@@ -226,6 +226,35 @@ static void response__memory_gone(void)
 	check_one_bad(&p, MEDGE_REMOTE_ACCESS);
 }
 
+/*
+ * The requester has its answer, and by another way has the memory taken back,
+ * before its ack is there: nobody is to blame.
+ */
+static void response__memory_gone_after_it_arrived(void)
+{
+	struct medge_request req = req_read(REGION_RELAXED, 0, 5000);
+	struct pair p;
+	struct op *o;
+	u32 rail;
+
+	start(&p);
+	o = host_post(&p.host[0], &req);
+	pair_poll(&p, 0);
+	while (!p.host[0].peer_performed)
+		pair_run(&p, pair_now(&p) + USEC);
+	for (rail = 0; rail < p.params.nrails; rail++)
+		pair_dark(&p, 0, rail, true);
+	while (!p.host[0].completed)
+		pair_run(&p, pair_now(&p) + USEC);
+	o->response_gone = true;
+	pair_run(&p, pair_now(&p) + 30 * MSEC);
+	for (rail = 0; rail < p.params.nrails; rail++)
+		pair_dark(&p, 0, rail, false);
+	good(&p, 0, 10, 0);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
 static void sink__memory_gone(void)
 {
 	struct medge_request req = req_read(REGION_STRICT, 0, 3000);
@@ -293,6 +322,7 @@ int main(int argc, char **argv)
 	RUN(memory_gone__of_a_large_op);
 	RUN(memory_gone__of_one_in_a_packed_frame);
 	RUN(response__memory_gone);
+	RUN(response__memory_gone_after_it_arrived);
 	RUN(sink__memory_gone);
 	RUN(target__gone_while_placing);
 	RUN(atomic__refused);

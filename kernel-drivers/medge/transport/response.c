@@ -54,11 +54,38 @@ void medge_response_acked(struct medge_conn *c, u32 slot)
 	}
 }
 
+static struct medge_response *find_response(struct medge_conn *c, u32 op_no)
+{
+	u32 slot;
+
+	for (slot = c->resp_oldest; slot != c->resp_next; slot++)
+		if (medge_resp(c, slot)->op_no == op_no)
+			return medge_resp(c, slot);
+	return NULL;
+}
+
+/*
+ * Who has its answer may tell us, by any other way, to take the memory back
+ * before its ack is here, and a frame of the answer is to go again: so ask
+ * first. Two answers: the first may have been on its way.
+ */
+static bool in_doubt(struct medge_conn *c, struct medge_response *r)
+{
+	u32 acks = c->stats.rx_acks;
+
+	if (!r->gone)
+		r->gone_acks = acks;
+	r->gone = true;
+	c->poke_now = true;
+	return acks - r->gone_acks < 2;
+}
+
 void medge_conn_fail_response(struct medge_conn *c, u32 op_no)
 {
 	struct medge_op op = { .opcode = MEDGE_OP_READ, .op_no = op_no };
+	struct medge_response *r = find_response(c, op_no);
 
-	if (c->refused)
+	if (c->refused || (r && in_doubt(c, r)))
 		return;
 	/* The requester has not got its data, so nothing but this op fails. */
 	c->refused = true;

@@ -124,6 +124,8 @@ struct medge_recv_op {
  * struct medge_response - an answer to a READ or atomic of the peer's
  * @next_index: first frame not yet sent
  * @acked: frames acknowledged
+ * @gone: its memory cannot be read any more; seen when @gone_acks explicit acks
+ *        had come
  */
 struct medge_response {
 	u32 op_no;
@@ -134,6 +136,8 @@ struct medge_response {
 	u32 next_index;
 	u32 acked;
 	bool is_atomic;
+	bool gone;
+	u32 gone_acks;
 	u64 atomic;
 };
 
