@@ -14,6 +14,7 @@
 # lab: --type medge --rails 2 --mtu 9000 -- calls fuzz messages death rails
 # lab: --type rxe,siw --rails 2 --mtu 9000 -- calls fuzz messages death
 # lab: --type medge --nodes 4 --rails 2 --mtu 9000 --netem 'loss 1%' -- messages examples
+# shellcheck disable=SC2317 # called by the name given as an argument
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/../verbs/lib.sh"
