@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# lab package: build the Debian packages and have lintian look at them.
+# lab package: build the packages and have the lint of their kind look at them.
 # shellcheck shell=bash
 
 suite=${1:-$(. /etc/os-release && echo "${VERSION_CODENAME:-bookworm}")}
-suite=$(one_of "lab package" "$suite" "${PACKAGE_SUITES[@]}")
+suite=$(one_of "lab package" "$suite" "${PACKAGE_SUITES[@]}" rpm)
 install_packages
-package_build "$suite"
-package_lint "$suite"
+if [[ $suite == rpm ]]; then
+	rpm_build
+	rpm_lint
+	rpm_install
+else
+	package_build "$suite"
+	package_lint "$suite"
+fi
 say "packages: $PACKAGE_DIR"

@@ -24,19 +24,52 @@ package_build() {
 
 # The tree as it is committed, and what of rdma-core it needs, as a source package of format 3.0 (quilt).
 package_source() {
-	local dir=$1 version abi build source
-	version=$(sed -n '1s/.*(\(.*\)-.*/\1/p' "$REPO/debian/changelog")
+	local dir=$1 version abi
+	version=$(package_version)
 	mkdir "$dir/source"
 	git -C "$REPO" archive "$(package_tree)" | tar -x -C "$dir/source"
 	package_tarball "$dir/source" "medge-$version" "$dir/medge_$version.orig.tar.xz" --exclude=./debian
 	for abi in "${PACKAGE_ABIS[@]}"; do
-		build=$(MEDGE_CACHE=$CACHE "$REPO/providers/medge/get-private-headers" --abi "$abi") || die "no private headers"
-		source=$(readlink -f "$build/../../source")
-		package_tarball "$source" "rdmacore$abi" "$dir/medge_$version.orig-rdmacore$abi.tar.xz"
-		cp -r "$source" "$dir/source/rdmacore$abi"
+		package_component "$abi"
+		cp "$COMPONENT" "$dir/medge_$version.orig-rdmacore$abi.tar.xz"
+		tar -xJf "$COMPONENT" -C "$dir/source"
 	done
 	(cd "$dir" && dpkg-source -b source) >"$dir/source.log" 2>&1 || die "there is no source package; see $dir/source.log"
 	rm -rf "$dir/source"
+}
+
+package_version() {
+	sed -n '1s/.*(\(.*\)-.*/\1/p' "$REPO/debian/changelog"
+}
+
+# package_component ABI: sets COMPONENT to the tarball rdmacoreABI, which is made once.
+package_component() {
+	local abi=$1 headers
+	headers=$(package_headers "$abi")
+	COMPONENT=$(readlink -f "$headers/../..")/rdmacore$abi.tar.xz
+	lock "$COMPONENT.lock" "packing rdma-core"
+	if [[ ! -e $COMPONENT ]]; then
+		package_tarball "$(readlink -f "$headers/../../source")" "rdmacore$abi" "$COMPONENT.new"
+		mv "$COMPONENT.new" "$COMPONENT"
+	fi
+	unlock
+}
+
+package_date() {
+	sed -n 's/^ -- .*>  //p' "$REPO/debian/changelog" | sed -n 1p
+}
+
+package_headers() {
+	MEDGE_CACHE=$CACHE "$REPO/providers/medge/get-private-headers" --abi "$1" || die "no private headers"
+}
+
+# package_tarball_tree FILE: the tree as it is.
+package_tarball_tree() {
+	local tree
+	tree=$(mktemp -d)
+	git -C "$REPO" archive "$(package_tree)" | tar -x -C "$tree"
+	package_tarball "$tree" "medge-$(package_version)" "$1"
+	rm -rf "$tree"
 }
 
 # What is in the working tree and not ignored, committed or not.
@@ -49,11 +82,11 @@ package_tree() {
 	rm -f "$index"
 }
 
-# package_tarball DIR NAME FILE [TAR-OPTION...]: DIR as NAME/, the same bytes each time for the same commit.
+# package_tarball DIR NAME FILE [TAR-OPTION...]: DIR as NAME/, the same bytes each time for the same release.
 package_tarball() {
 	local dir=$1 name=$2 file=$3
 	shift 3
-	tar -C "$dir" --sort=name --owner=0 --group=0 --numeric-owner "--mtime=$(git -C "$REPO" log -1 --format=@%ct)" --transform "s,^\.,$name," \
+	tar -C "$dir" --sort=name --owner=0 --group=0 --numeric-owner "--mtime=$(package_date)" --transform "s,^\.,$name," \
 		"$@" -cf - . | xz -T0 -1 >"$file"
 }
 

@@ -13,7 +13,7 @@ PACKAGES=(
 	ethtool ibverbs-utils iproute2 perftest procps python3 python3-hypothesis python3-pyverbs rdma-core rdmacm-utils
 	shellcheck util-linux
 	# to build packages
-	dpkg-dev git
+	dpkg-dev git rpm rpmlint
 )
 
 install_packages() {

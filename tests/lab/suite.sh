@@ -19,6 +19,7 @@ suite() {
 	entry demo "$LAB/lab" demo
 	entry pyverbs-build tests/verbs/get-pyverbs
 	entry package "$LAB/lab" package
+	entry package-rpm "$LAB/lab" package rpm
 	# Every boot that a script in these directories asks for in its head, one a line:
 	#   # lab: --rails 2 --mtu 9000 --kernel debug
 	#   # lab: --type rxe -- ARGS FOR THE SCRIPT
