@@ -20,10 +20,9 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
-/* 6.12 */
-#if __has_include(<linux/unaligned.h>)
+#ifdef HAVE_linux_unaligned
 #include <linux/unaligned.h>
-#else
+#else	/* 6.12 */
 #include <asm/unaligned.h>
 #endif
 
