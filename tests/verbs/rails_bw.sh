@@ -58,7 +58,7 @@ received() {
 # Bytes that all rails brought to b.
 rails_received() {
 	# shellcheck disable=SC2016 # for the node's shell
-	on b bash -c 'cat /sys/class/net/rail*/statistics/rx_bytes' | awk '{ s += $1 } END { printf "%d", s }'
+	on b bash -c 'cat /sys/class/net/rail*/statistics/rx_bytes' | awk '{ s += $1 } END { printf "%.0f", s }'
 }
 
 # per_mille BYTES SECONDS MBIT
@@ -98,8 +98,9 @@ bare_share() {
 	t0=$EPOCHREALTIME before=$(rails_received)
 	sleep "$WINDOW"
 	t1=$EPOCHREALTIME after=$(rails_received)
-	wait "$pid"
-	SHARE=$(per_mille $(((after - before) * (MTU - HDR) / (MTU + 14))) \
+	wait "$pid" || failed "bare_frames"
+	# Of a superframe that was not cut, its one header is counted, and no frame's.
+	SHARE=$(per_mille $(((after - before) * (MTU - HDR) / (MTU - 28))) \
 		"$(awk -v a="$t0" -v b="$t1" 'BEGIN { print b - a }')" "$1")
 }
 
