@@ -2,6 +2,13 @@
 # lab build: only build what boots need.
 # shellcheck shell=bash
 
+if [[ $# == 1 && $1 == perftest ]]; then
+	install_packages
+	provider_build
+	perftest_build
+	say "perftest: $PERFTEST"
+	exit
+fi
 kernels=("$@")
 ((${#kernels[@]})) || kernels=(lab debug)
 for KERNEL in "${kernels[@]}"; do

@@ -7,6 +7,8 @@ PACKAGES=(
 	bc bison cpio flex gcc kmod libc6-dev libelf-dev libssl-dev make patch perl xz-utils
 	# to build the provider and the tests
 	cmake cython3 clang libclang-rt-dev pkg-config libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev python3-dev
+	# to build perftest
+	autoconf automake libibumad-dev libpci-dev libtool
 	# to run stock kernels
 	busybox-static mmdebstrap qemu-system-x86 zstd
 	# to run what the tests run

@@ -18,6 +18,7 @@ suite() {
 	done < <("$LAB/selftest.sh" --list)
 	entry demo "$LAB/lab" demo
 	entry pyverbs-build tests/verbs/get-pyverbs
+	entry perftest-build "$LAB/lab" build perftest
 	entry package "$LAB/lab" package
 	entry package-rpm "$LAB/lab" package rpm
 	# Every boot that a script in these directories asks for in its head, one a line:
