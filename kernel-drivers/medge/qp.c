@@ -77,7 +77,7 @@ static void open_qp(struct medge_qp *qp)
 	refcount_set_release(&qp->ref->users, 1);
 }
 
-/* Show each QP to @see, which then gives up its lock, with @arg. */
+/* Show each QP to @see, with @arg. */
 static void each_qp(struct medge_device *dev,
 		    void (*see)(struct medge_qp *qp, const void *arg),
 		    const void *arg)
@@ -90,8 +90,6 @@ static void each_qp(struct medge_device *dev,
 		qp = medge_qp_get(dev, qpn);
 		if (!qp)
 			continue;
-		spin_lock_bh(&qp->lock);
-		qp->now = ktime_get_ns();
 		see(qp, arg);
 		medge_qp_put(qp);
 	}
@@ -99,6 +97,8 @@ static void each_qp(struct medge_device *dev,
 
 static void sync_one(struct medge_qp *qp, const void *node)
 {
+	spin_lock_bh(&qp->lock);
+	qp->now = ktime_get_ns();
 	if (qp->node == node)
 		medge_send_unlock(qp);
 	else
@@ -112,6 +112,8 @@ void medge_qps_sync(struct medge_device *dev, const struct medge_node *node)
 
 static void schedule_one(struct medge_qp *qp, const void *scheduler)
 {
+	spin_lock_bh(&qp->lock);
+	qp->now = ktime_get_ns();
 	if (qp->conn)
 		medge_conn_schedule(qp->conn, *(const u32 *)scheduler);
 	medge_send_unlock(qp);

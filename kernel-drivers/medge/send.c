@@ -450,7 +450,7 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 	}
 }
 
-void medge_send_unlock(struct medge_qp *qp)
+void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
 	struct medge_send_batch out;
 

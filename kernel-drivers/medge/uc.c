@@ -201,7 +201,7 @@ static void xmit(struct medge_qp *qp, struct sk_buff_head *out)
  * Turns as those of connections: nobody else sends for this QP until they are
  * over, so its frames stay in order.
  */
-void medge_uc_send_unlock(struct medge_qp *qp)
+void medge_uc_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
 	u32 goes = in_serving_softirq() ? UC_GOES_SOFTIRQ : UC_GOES;
 	struct sk_buff_head out;

@@ -11,7 +11,7 @@ struct medge_qp;
 struct medge_rx_l2;
 
 /* Send what the user has posted; ends a use of the QP. Under qp->lock, which it gives up. */
-void medge_uc_send_unlock(struct medge_qp *qp);
+void medge_uc_send_unlock(struct medge_qp *qp) __releases(&qp->lock);
 
 /* A frame for a UC QP; consumes the skb. In softirq. */
 void medge_uc_receive(struct medge_qp *qp, struct sk_buff *skb,

@@ -206,7 +206,7 @@ static void xmit(struct medge_qp *qp, struct sk_buff_head *out)
  * Turns as those of connections: nobody else sends for this QP until they are
  * over, so its datagrams stay in order.
  */
-void medge_ud_send_unlock(struct medge_qp *qp)
+void medge_ud_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
 	u32 goes = in_serving_softirq() ? UD_GOES_SOFTIRQ : UD_GOES;
 	struct sk_buff_head out;

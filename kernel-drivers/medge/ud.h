@@ -22,7 +22,7 @@ struct medge_ud_arrival {
  * Send what the user has posted; ends a use of the QP. Under qp->lock, which
  * it gives up.
  */
-void medge_ud_send_unlock(struct medge_qp *qp);
+void medge_ud_send_unlock(struct medge_qp *qp) __releases(&qp->lock);
 
 /* A frame of type DATAGRAM; consumes the skb. In softirq. */
 void medge_ud_receive(struct medge_device *dev, struct sk_buff *skb,
