@@ -146,7 +146,7 @@ static inline void ib_dispatch_port_state_event(struct ib_device *ibdev,
  */
 #define MEDGE_OP(op, ours, adapted)					\
 	__builtin_choose_expr(						\
-		__same_type(((struct ib_device_ops *)0)->op, &(ours)),	\
+		__same_type(((const struct ib_device_ops *)0)->op, &(ours)),	\
 		ours, adapted)
 
 int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,

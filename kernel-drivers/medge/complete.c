@@ -648,6 +648,7 @@ static void raise_event(struct medge_qp *qp, enum ib_event_type type)
 void medge_qp_fatal(struct work_struct *work)
 {
 	struct medge_qp *qp = container_of(work, struct medge_qp, fatal_work);
+
 	if (qp->fatal_event >= 0)
 		raise_event(qp, qp->fatal_event);
 	/* It takes no more of its SRQ's receives. */

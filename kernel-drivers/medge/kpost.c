@@ -44,11 +44,13 @@ static const struct wr_kind *find_kind(const struct ib_send_wr *wr)
 /* The next free entry; NULL: the ring is full. Under its producer's lock. */
 static void *reserve(const struct medge_ring *ring, u32 prod)
 {
-	/* The entry is written anew after the last reading of it. */
-	if (!ring->hdr ||
-	    prod - smp_load_acquire(&ring->hdr->cons) > ring->mask)
+	u32 cons;
+
+	if (!ring->hdr)
 		return NULL;
-	return medge_ring_entry(ring, prod);
+	/* The entry is written anew after the last reading of it. */
+	cons = smp_load_acquire(&ring->hdr->cons);
+	return prod - cons > ring->mask ? NULL : medge_ring_entry(ring, prod);
 }
 
 /*

@@ -33,10 +33,10 @@ struct medge_mr {
 	u32 max_pages;			/* that fast registration fills; 0: not of its kind */
 	atomic_t windows;		/* bound to it; negative: no more can be */
 	int access;			/* enum ib_access_flags */
-	u64 iova;
+	u64 iova;			/* no pages: the address of kernel memory */
 	u64 length;
 	u32 page_off;			/* of iova in pages[0] */
-	struct page **pages;		/* kvmalloc'd; NULL: all kernel memory, iova is its address */
+	struct page **pages;		/* kvmalloc'd; NULL: all kernel memory */
 	u32 npages;
 	struct ib_umem *umem;
 	refcount_t ref;			/* users of pages[] */

@@ -19,7 +19,7 @@ enum medge_status medge_post_snapshot(struct medge_qp *qp,
 void medge_post_take(struct medge_qp *qp);
 
 /*
- * Nothing can be sent now. Ask for a doorbell, unless an acknowledgement will
+ * Nothing can be sent now. Ask for a doorbell, unless an acknowledgment will
  * bring us back to the ring anyway. Under qp->lock.
  * Return: false if the user has posted more meanwhile.
  */

@@ -228,6 +228,7 @@ struct medge_send_batch {
 	struct medge_qp *qp;		/* NULL: nothing to send */
 	struct medge_l2 l2;
 };
+
 void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out);
 void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out);
 
@@ -269,7 +270,10 @@ void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
 /* Complete all that is posted with IB_WC_WR_FLUSH_ERR. Under qp->lock, state ERR. */
 void medge_flush_sq(struct medge_qp *qp);
 void medge_flush_rq(struct medge_qp *qp);
-/* Take the receive WQE at @entry, of 1 << @shift bytes, into @snap, and check its memory for @pd. */
+/*
+ * Take the receive WQE at @entry, of 1 << @shift bytes, into @snap, and check
+ * its memory for @pd.
+ */
 void medge_recv_snapshot(struct medge_qp *qp, struct medge_recv_snap *snap,
 			 const void *entry, u32 shift, u32 index,
 			 const struct ib_pd *pd);

@@ -162,7 +162,7 @@ static void receive_frames(struct medge_qp *qp, struct arrival *a)
 	}
 	if (skb)
 		__skb_queue_tail(&a->used, skb);
-	/* The acknowledgement alone may have let others go. */
+	/* The acknowledgment alone may have let others go. */
 	medge_receive_released(qp, &a->used);
 }
 

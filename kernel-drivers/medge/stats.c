@@ -68,6 +68,7 @@ enum {
 #undef X
 	NUM_COUNTERS,
 };
+
 static_assert(ARRAY_SIZE(descs) == NUM_COUNTERS);
 
 int medge_stats_init(struct medge_device *dev)

@@ -188,6 +188,8 @@ enum {
  * @nops: ops in the frame; above 1 only where @nframes is 1
  * @nframes: consecutive frames, to be sent as one superframe if above 1
  * @psn: of the first
+ * @len: behind the Ethernet header: all frames' payload, the headers of the
+ *       first frame only
  * @response: payload is read from the responder's memory (@op.addr, @op.rkey),
  *            or is @op's atomic result; else from own request @op.op_no
  * @op: the (first) op: op_no, offset and len say which bytes go out
@@ -201,8 +203,7 @@ struct medge_tx {
 	bool response;
 	u16 nframes;
 	u32 psn;
-	u32 len;		/* behind the Ethernet header, all frames' payload,
-				 * the headers of the first frame only */
+	u32 len;
 	struct medge_op op;
 	u64 atomic;		/* response to an atomic: the payload */
 	bool is_atomic;
@@ -350,7 +351,7 @@ bool medge_tx_next_op(struct medge_conn *c, const struct medge_tx *tx,
  * @skip: in: frames of the run already dealt with, first 0; out: the value for
  *        the next call. While *skip < f->nframes afterwards, the run holds more
  *        that may be new: call again with another @rx (and its own hold on the
- *        bytes); the acknowledgement is processed only at the first call.
+ *        bytes); the acknowledgment is processed only at the first call.
  *
  * Return: why nothing of it was accepted, or MEDGE_DROP_NONE.
  */
@@ -408,6 +409,7 @@ struct medge_conn_info {
 	bool rnr;		/* medge_conn_rnr() */
 	bool rnr_wait;		/* the peer's is */
 };
+
 void medge_conn_query(const struct medge_conn *c, struct medge_conn_info *info);
 
 /**
@@ -420,7 +422,7 @@ int medge_conn_describe(const struct medge_conn *c, u64 now,
 			int (*put)(void *arg, const char *name, u64 value),
 			void *arg);
 
-/* No own request, response or acknowledgement is outstanding. */
+/* No own request, response or acknowledgment is outstanding. */
 bool medge_conn_idle(const struct medge_conn *c);
 
 #endif /* MEDGE_TRANSPORT_CONN_H */

@@ -89,11 +89,14 @@ static bool is_up(const struct medge_path *path)
 /* Some path is up that leaves on @rail; on another, if not @here. */
 static bool any_up(const struct medge_peer *p, u32 rail, bool here)
 {
+	bool is_here;
 	u32 i;
 
-	for (i = 0; i < p->npaths; i++)
-		if (is_up(&p->paths[i]) && (p->paths[i].rail == rail) == here)
+	for (i = 0; i < p->npaths; i++) {
+		is_here = p->paths[i].rail == rail;
+		if (is_up(&p->paths[i]) && is_here == here)
 			return true;
+	}
 	return false;
 }
 

@@ -8,7 +8,7 @@ bool medge_response_room(const struct medge_conn *c)
 }
 
 void medge_response_queue(struct medge_conn *c, const struct medge_op *op,
-			 u64 atomic)
+			  u64 atomic)
 {
 	struct medge_response *r = medge_resp(c, c->resp_next++);
 

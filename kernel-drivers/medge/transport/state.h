@@ -434,7 +434,7 @@ void medge_fence_enter_rnr(struct medge_conn *c);
 void medge_fence_leave_rnr(struct medge_conn *c);
 
 /* ---- ack.c ---- */
-/* A frame's acknowledgement of our frames and ops; @ack may be NULL. */
+/* A frame's acknowledgment of our frames and ops; @ack may be NULL. */
 enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 				  const struct medge_frame *f,
 				  const struct medge_ack *ack);
@@ -448,9 +448,9 @@ void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high);
  * does not cover them, and no other might follow.
  */
 void medge_ack_due(struct medge_conn *c, u64 now, const struct medge_rx *rx);
-/* Fill in the echo that is owed first, in an explicit acknowledgement. */
+/* Fill in the echo that is owed first, in an explicit acknowledgment. */
 void medge_ack_fill_echo(struct medge_conn *c, struct medge_frame *f);
-/* Fill in the acknowledgement that every frame carries. */
+/* Fill in the acknowledgment that every frame carries. */
 void medge_ack_fill(struct medge_conn *c, struct medge_frame *f);
 void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack);
 /* What we said we received is on its way. */
@@ -480,7 +480,7 @@ void medge_loss_path_down(struct medge_conn *c, u32 path);
 void medge_loss_timeout(struct medge_conn *c, u64 now);
 /* Deadline of the tail probe or the timeout; MEDGE_NEVER if none is due. */
 u64 medge_loss_deadline(struct medge_conn *c);
-/* We gave up: no acknowledgement for as long as verbs allow. */
+/* We gave up: no acknowledgment for as long as verbs allow. */
 bool medge_loss_hopeless(const struct medge_conn *c, u64 now);
 void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups);
 

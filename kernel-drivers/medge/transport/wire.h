@@ -102,6 +102,7 @@ struct medge_frame_hdr {
 	__be16 fence_dist;
 	__be64 sack;
 };
+
 static_assert(sizeof(struct medge_frame_hdr) == 32);
 
 enum medge_opcode {
@@ -149,7 +150,8 @@ enum medge_op_flags {
  * @rkey: WRITE, READ, atomics, FLUSH: remote key. SEND_INV: key to invalidate
  * @imm: *_IMM: immediate data. FLUSH: enum medge_flush, big endian
  *
- * FLUSH has an op_len as READ has, and no payload either. Atomics carry 16 bytes of payload: compare (or add) operand, swap operand.
+ * FLUSH has an op_len as READ has, and no payload either. Atomics carry 16 bytes
+ * of payload: compare (or add) operand, swap operand.
  */
 struct medge_op_hdr {
 	u8 opcode;
@@ -162,6 +164,7 @@ struct medge_op_hdr {
 	__be32 rkey;
 	__be32 imm;
 };
+
 static_assert(sizeof(struct medge_op_hdr) == 32);
 
 /* What a FLUSH asks for (IBTA's FETH). */
@@ -185,6 +188,7 @@ enum {
 	MEDGE_ATOMIC_LEN = 16,
 	MEDGE_ATOMIC_WRITE_LEN = 8,
 };
+
 static_assert(MEDGE_HDR_LEN <= 64);
 
 /* Why a request was refused: struct medge_ack_hdr.nak (IBTA 9.7.5.2.8). */
@@ -198,7 +202,7 @@ enum medge_nak {
 };
 
 /**
- * struct medge_ack_hdr - the rest of an explicit acknowledgement
+ * struct medge_ack_hdr - the rest of an explicit acknowledgment
  * @nak: enum medge_nak; what happened to @nak_op, all before it are performed
  * @rnr_timer: RNR NAK timer code (IBTA table 45)
  * @nak_seq: tells a repeated RNR NAK from a new one
@@ -218,6 +222,7 @@ struct medge_ack_hdr {
 	__be16 reserved;
 	__be64 bitmap[MEDGE_ACK_WORDS];
 };
+
 static_assert(sizeof(struct medge_ack_hdr) == 272);
 
 enum { MEDGE_ACK_LEN = sizeof(struct medge_frame_hdr) + sizeof(struct medge_ack_hdr) };
@@ -252,6 +257,7 @@ struct medge_datagram_hdr {
 	u8 sgid[16];
 	u8 dgid[16];
 };
+
 static_assert(sizeof(struct medge_datagram_hdr) == 56);
 
 enum { MEDGE_DATAGRAM_LEN = sizeof(struct medge_datagram_hdr) };
@@ -289,6 +295,7 @@ struct medge_probe_rail_hdr {
 	u8 mac[MEDGE_MAC_LEN];
 	__be32 speed;
 };
+
 static_assert(sizeof(struct medge_probe_rail_hdr) == 12);
 
 /**
@@ -379,7 +386,7 @@ struct medge_frame {
 	struct medge_op op;	/* the first; medge_wire_next_op() has the others */
 };
 
-/* An explicit acknowledgement's second header, decoded. */
+/* An explicit acknowledgment's second header, decoded. */
 struct medge_ack {
 	u8 nak;
 	u8 rnr_timer;

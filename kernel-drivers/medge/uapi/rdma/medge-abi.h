@@ -156,7 +156,7 @@ struct medge_cqe {
 };
 
 /* IBV_WC_WITH_INV: the kernel's own flag for it is another. */
-#define MEDGE_WC_WITH_INV (1 << 3)
+enum { MEDGE_WC_WITH_INV = 1 << 3 };
 
 #define MEDGE_CQE_SHIFT 6
 
