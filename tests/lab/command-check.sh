@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# lab check: build something from nothing with warnings as errors; for lab test.
+# lab check: build something from nothing with warnings as errors, or lint the tree; for lab test.
 # shellcheck shell=bash
 
 what=${1:-}
@@ -24,7 +24,13 @@ module)
 	make -C "$KERNEL_DIR" ARCH=um "M=$REPO/kernel-drivers/medge" "MO=$(tree_cache)/check-module/$KERNEL" \
 		"-j$(nproc)" KCFLAGS=-Werror modules
 	;;
+spelling | style)
+	. "$LAB/check-code.sh"
+	install_packages
+	cd "$REPO" || exit
+	"check_$what"
+	;;
 *)
-	die "lab check takes provider, or module and a kernel"
+	die "lab check takes provider, spelling, style, or module and a kernel"
 	;;
 esac

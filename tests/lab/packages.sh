@@ -13,7 +13,9 @@ PACKAGES=(
 	busybox-static mmdebstrap qemu-system-x86 zstd
 	# to run what the tests run
 	ethtool ibverbs-utils iproute2 perftest procps python3 python3-hypothesis python3-pyverbs rdma-core rdmacm-utils
-	shellcheck util-linux
+	util-linux
+	# to look at the code
+	codespell shellcheck sparse
 	# to build packages
 	dpkg-dev git rpm rpmlint
 )

@@ -7,6 +7,8 @@
 # shellcheck shell=bash
 
 STOCK_KERNELS=(6.1 6.12 7)
+# The newest for which Debian's sparse is new enough: with its module, sparse looks at the source.
+SPARSE_KERNEL=6.12
 
 is_stock() {
 	[[ " ${STOCK_KERNELS[*]} " == *" $1 "* ]]
@@ -149,11 +151,15 @@ stock_module() {
 
 # stock_compile DIR LOG RELEASE: a copy of the module's source, built in the kernel's own root.
 stock_compile() {
-	local dir=$1 log=$2 release=$3
+	local dir=$1 log=$2 release=$3 check=()
 	rm -rf "$dir"
 	cp -r "$REPO/kernel-drivers/medge" "$dir"
+	if [[ ${KERNEL_DIR##*/} == "$SPARSE_KERNEL"-* ]]; then
+		cp "$(type -P sparse)" "$dir/"
+		check=(C=2 CHECK=/build/sparse)
+	fi
 	root_run "$KERNEL_DIR/root" "$dir" "$log" "building medge.ko for $release" \
-		make -C "/lib/modules/$release/build" M=/build "-j$(nproc)" W=1 modules
+		make -C "/lib/modules/$release/build" M=/build "-j$(nproc)" W=1 "${check[@]}" modules
 	[[ -e $dir/medge.ko ]] || die "there is no medge.ko; see $log"
 }
 
@@ -162,5 +168,8 @@ stock_check() {
 	local log
 	stock_module
 	log=$(tree_cache)/medge/${KERNEL_DIR##*/}.log
-	! grep -qi 'warning:' "$log" || die "the compiler warned, see above; log: $log"
+	! grep -qiE '(warning|error):' "$log" || die "the compiler or sparse warned, see above; log: $log"
+	if [[ ${KERNEL_DIR##*/} == "$SPARSE_KERNEL"-* ]]; then
+		grep -q '^ *CHECK ' "$log" || die "sparse has not looked at the source; log: $log"
+	fi
 }

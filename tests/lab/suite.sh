@@ -7,6 +7,8 @@
 suite() {
 	local script line name options case
 	entry shellcheck "$LAB/check-shell.sh"
+	entry spelling "$LAB/lab" check spelling
+	entry checkpatch "$LAB/lab" check style
 	entry transport make -s -C tests/transport check "BUILD=$(tree_cache)/transport"
 	entry provider-warnings "$LAB/lab" check provider
 	entry module-warnings-lab "$LAB/lab" check module lab
