@@ -2,6 +2,7 @@
 # lab demo: perftest over medge, on two rails.
 # shellcheck shell=bash
 
+HOST_STATE=awake
 parse_options "$@"
 ((${#ARGS[@]} == 0)) || die "lab demo takes no argument '${ARGS[0]}'; see lab help"
 boot_script "$LAB/demo.sh"

@@ -12,6 +12,7 @@ BOND_MODE=balance-rr
 KERNEL=lab
 CPUS=2
 MEM=3G
+HOST_STATE=asleep
 TIMEOUT=600
 ARGS=()
 
@@ -48,7 +49,7 @@ parse_options() {
 
 known_option() {
 	case $1 in
-	--type | --nodes | --rails | --mtu | --rate | --netem | --bond-mode | --kernel | --cpus | --mem | --timeout) ;;
+	--type | --nodes | --rails | --mtu | --rate | --netem | --bond-mode | --kernel | --cpus | --mem | --host | --timeout) ;;
 	*) die "lab $COMMAND has no option '$1'; see lab help" ;;
 	esac
 }
@@ -80,6 +81,7 @@ set_option() {
 		[[ $value =~ ^[1-9][0-9]{0,5}[MG]$ ]] || die "--mem takes a size such as 3G or 2048M, not '$value'"
 		MEM=$value
 		;;
+	--host) HOST_STATE=$(one_of "$option" "$value" asleep awake) ;;
 	--timeout) TIMEOUT=$(number "$option" "$value" 1 86400) ;;
 	esac
 }
