@@ -5,46 +5,85 @@
 . "$LAB/suite.sh"
 
 LIST='' NAMES=()
-FILTER=("$@")
-for word in "$@"; do
-	[[ $word != -* || $word == --list ]] || die "lab test has no option '$word'; see lab help"
+JOBS=$(nproc)
+while [[ ${1:-} == -* ]]; do
+	case $1 in
+	--list) LIST=1 ;;
+	--jobs)
+		JOBS=$(number --jobs "${2:-}" 1 64)
+		shift
+		;;
+	*) die "lab test has no option '$1'; see lab help" ;;
+	esac
+	shift
 done
+FILTER=("$@")
 
-PASSED=0 FAILED=0 SKIPPED=0 CHILD=
+PASSED=0 FAILED=0 SKIPPED=0
+# By process: what runs now.
+declare -A RUNNING=() BEGAN=()
 
-# entry NAME COMMAND...: called by the suite for each test.
+# entry NAME COMMAND...: called by the suite for each test. As many run side by side as there are CPUs.
 entry() {
-	local name=$1 log status=0 began=$SECONDS
+	local name=$1
 	shift
 	wanted "$name" || return 0
 	if [[ $LIST ]]; then
 		NAMES+=("$name")
 		return
 	fi
-	log=$LOGS/$(tr -c 'A-Za-z0-9.\n-' _ <<<"$name").log
-	setpriv --pdeathsig TERM -- timeout --foreground -k 30 1800 "$@" >"$log" 2>&1 </dev/null &
-	CHILD=$!
-	wait "$CHILD" || status=$?
-	CHILD=
+	while ((${#RUNNING[@]} >= JOBS)); do
+		entry_end
+	done
+	setpriv --pdeathsig TERM -- timeout --foreground -k 30 1800 "$@" >"$(log_of "$name")" 2>&1 </dev/null &
+	RUNNING[$!]=$name BEGAN[$!]=$SECONDS
+}
+
+# For a test that measures: nothing else runs beside it.
+entry_alone() {
+	entries_end
+	entry "$@"
+	entries_end
+}
+
+entries_end() {
+	while ((${#RUNNING[@]})); do
+		entry_end
+	done
+}
+
+# Wait until one has ended, and tell how.
+entry_end() {
+	local pid='' status=0 name log
+	wait -n -p pid "${!RUNNING[@]}" || status=$?
+	[[ $pid ]] || return 0
+	name=${RUNNING[$pid]}
+	log=$(log_of "$name")
+	unset "RUNNING[$pid]"
 	case $status in
 	0)
 		PASSED=$((PASSED + 1))
-		verdict PASS "$name"
+		verdict PASS
 		;;
 	77)
 		SKIPPED=$((SKIPPED + 1))
-		verdict SKIP "$name" "$(tail -n1 "$log")"
+		verdict SKIP "$(tail -n1 "$log")"
 		;;
 	*)
 		FAILED=$((FAILED + 1))
-		verdict FAIL "$name" "status $status; log: $log"
+		verdict FAIL "status $status; log: $log"
 		tail -n 40 "$log" | sed 's/^/    /'
 		;;
 	esac
 }
 
+# Of the test that entry_end is about.
 verdict() {
-	printf '%s  %5d s  %s%s\n' "$1" "$((SECONDS - began))" "$2" "${3:+  ($3)}"
+	printf '%s  %5d s  %s%s\n' "$1" "$((SECONDS - BEGAN[$pid]))" "$name" "${2:+  ($2)}"
+}
+
+log_of() {
+	printf '%s/%s.log\n' "$LOGS" "$(tr -c 'A-Za-z0-9.\n-' _ <<<"$1")"
 }
 
 wanted() {
@@ -58,16 +97,15 @@ wanted() {
 
 interrupted() {
 	trap '' INT TERM HUP
-	if [[ $CHILD ]]; then
-		kill "$CHILD" 2>/dev/null || :
-		wait "$CHILD" || :
+	if ((${#RUNNING[@]})); then
+		kill "${!RUNNING[@]}" 2>/dev/null || :
+		wait "${!RUNNING[@]}" || :
 	fi
 	die "interrupted"
 }
 
 cd "$REPO" || exit
-if [[ ${1:-} == --list ]]; then
-	LIST=1 FILTER=("${@:2}")
+if [[ $LIST ]]; then
 	suite
 	((${#NAMES[@]} == 0)) || printf '%s\n' "${NAMES[@]}"
 	exit
@@ -81,8 +119,9 @@ trap interrupted INT TERM HUP
 install_packages
 kernel_build lab
 kernel_build debug
-say "${#NAMES[@]} tests; their logs go to $LOGS"
+say "${#NAMES[@]} tests, $JOBS at a time; their logs go to $LOGS"
 suite
+entries_end
 say "took $((SECONDS / 60)) min $((SECONDS % 60)) s"
 echo "$PASSED passed, $FAILED failed, $SKIPPED skipped"
 ((FAILED == 0))

@@ -4,15 +4,15 @@
 # A hostile process beside a good one: ring_torture scribbles over what it
 # shares with the kernel, and all that may fail is its own.
 #
-#   ring_torture.sh [LIVES]    default 60; SEED=N repeats a run
+#   ring_torture.sh [LIVES]    default 20; SEED=N repeats a run
 #
 # lab: --rails 2 --mtu 9000
-# lab: --rails 2 --mtu 9000 --kernel debug -- 25
+# lab: --rails 2 --mtu 9000 --kernel debug -- 8
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-LIVES=${1:-60}
+LIVES=${1:-20}
 choose_seed
 torture=$(program ring_torture) && pattern=$(program verbs_pattern) || exit
 before=$(resources)
