@@ -142,6 +142,29 @@ static s32 earliest(struct medge_conn *c, u64 now, u64 paths,
 	return in_turn(c, open, bytes, open_at);
 }
 
+/*
+ * Bytes that @path may take of what is to be sent so that all paths end
+ * together, with what they have in flight; 0: there is more than fits at once.
+ */
+u32 medge_sched_share(const struct medge_conn *c, u32 path)
+{
+	const struct medge_conn_path *own = &c->paths[path], *r;
+	u64 bytes = c->unsent, sum = 0, share;
+
+	if (c->unsent > (u64)c->npaths * c->cfg.run_max)
+		return 0;
+	for (r = c->paths; r < c->paths + c->npaths; r++) {
+		if (!r->weight || medge_sched_rank(r) != medge_sched_rank(own))
+			continue;
+		bytes += r->cong.inflight;
+		sum += rate(r);
+	}
+	share = mul_u64_u64_div_u64(bytes, rate(own), max_t(u64, sum, 1));
+	if (share > own->cong.window)
+		return 0;
+	return share - min_t(u64, own->cong.inflight, share);
+}
+
 static const struct {
 	const char *name;
 	s32 (*choose)(struct medge_conn *c, u64 now, u64 paths,

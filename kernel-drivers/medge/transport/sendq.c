@@ -127,12 +127,17 @@ static void set_part(struct medge_conn *c, struct medge_tx *tx, u32 payload,
 	tx->len = MEDGE_HDR_LEN + tx->op.len;
 }
 
-/* Frames that go out in one run at most: of a congested path, fewer. */
+/*
+ * Frames that go out in one run at most. A window is cut into parts, so that
+ * their acks keep it moving; what fits into it at once needs no such thing.
+ */
 static u32 run_frames(const struct medge_conn *c, const struct medge_pick *p)
 {
-	u32 bytes = medge_cong_run(&c->paths[p->path].cong);
+	u32 seg = c->cfg.seg_len;
+	u32 part = medge_cong_run(&c->paths[p->path].cong) / seg;
+	u32 share = DIV_ROUND_UP(medge_sched_share(c, p->path), seg);
 
-	return max_t(u32, min(c->cfg.run_max, bytes) / c->cfg.seg_len, 1);
+	return clamp(max(part, share), 1u, max(c->cfg.run_max / seg, 1u));
 }
 
 /* Bytes of frame @i of @tx. */

@@ -524,5 +524,7 @@ u32 medge_sched_rank(const struct medge_conn_path *path);
 /* One of @paths (not 0) by the connection's rule; -1: wait until there is room. */
 s32 medge_scheduler_choose(struct medge_conn *c, u64 now, u64 paths,
 			   const struct medge_pick *p);
+/* Bytes of what is to be sent that @path may take at once; 0: there is too much. */
+u32 medge_sched_share(const struct medge_conn *c, u32 path);
 
 #endif /* MEDGE_TRANSPORT_STATE_H */
