@@ -20,6 +20,16 @@
 #define medge_cmd_get_context ibv_cmd_get_context
 #endif
 
+#if IBVERBS_PABI_VERSION >= 60
+#define medge_cmd_create_cq_ex(vctx, attr, vcq, cmd, cmd_size, resp, resp_size) \
+	ibv_cmd_create_cq_ex(vctx, attr, NULL, vcq, cmd, cmd_size, resp,       \
+			     resp_size, 0)
+#else
+/* No memory of the program's own for CQs: until rdma-core 56 is no longer served. */
+#define medge_cmd_create_cq_ex(vctx, attr, vcq, cmd, cmd_size, resp, resp_size) \
+	ibv_cmd_create_cq_ex(vctx, attr, vcq, cmd, cmd_size, resp, resp_size, 0)
+#endif
+
 #if IBVERBS_PABI_VERSION == 34
 /*
  * struct ibv_qp_ex has grown by wr_flush within private ABI 34, and what follows

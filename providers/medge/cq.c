@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compat.h"
 #include "medge.h"
 
 enum {
@@ -70,8 +71,8 @@ static struct medge_cq *medge_new_cq(struct ibv_context *context,
 	if (!cq)
 		return NULL;
 	/* What the flags ask for is done here, and by every CQ of the kernel's. */
-	ret = ibv_cmd_create_cq_ex(context, &plain, &cq->vcq, &cmd, sizeof(cmd),
-				   &resp.ibv_resp, sizeof(resp), 0);
+	ret = medge_cmd_create_cq_ex(context, &plain, &cq->vcq, &cmd,
+				     sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (ret)
 		goto err_free;
 	ret = medge_cq_map(cq, context, &resp.drv.cq);
