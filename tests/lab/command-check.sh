@@ -24,6 +24,11 @@ module)
 	make -C "$KERNEL_DIR" ARCH=um "M=$REPO/kernel-drivers/medge" "MO=$(tree_cache)/check-module/$KERNEL" \
 		"-j$(nproc)" KCFLAGS=-Werror modules
 	;;
+in-tree)
+	. "$LAB/in-tree.sh"
+	install_packages
+	in_tree_check
+	;;
 spelling | style)
 	. "$LAB/check-code.sh"
 	install_packages
@@ -31,6 +36,6 @@ spelling | style)
 	"check_$what"
 	;;
 *)
-	die "lab check takes provider, spelling, style, or module and a kernel"
+	die "lab check takes provider, in-tree, spelling, style, or module and a kernel"
 	;;
 esac
