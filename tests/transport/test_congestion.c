@@ -8,12 +8,14 @@ enum { FRAME = 9000, RUN_LEN = 7 * FRAME };
 struct path {
 	struct medge_cong cong;
 	u64 now;
+	u32 back;		/* bytes that the peer sends meanwhile */
 };
 
 static void path_init(struct path *p)
 {
 	medge_cong_init(&p->cong, FRAME, RUN_LEN);
 	p->now = SEC;
+	p->back = 0;
 }
 
 /*
@@ -30,6 +32,7 @@ static void round_with(struct path *p, u64 rtt, u32 marks, u32 lost)
 		bytes += FRAME;
 	}
 	p->now += rtt;
+	medge_cong_returned(&p->cong, p->back);
 	while (marks--)
 		medge_cong_marked(&p->cong);
 	medge_cong_forgot(&p->cong, bytes);
@@ -88,6 +91,22 @@ static void long_queue__at_most_halves_in_a_round(void)
 	before = p.cong.window;
 	round_trip(&p, 50 * USEC);
 	CHECK(p.cong.window > before && p.cong.window <= before + FRAME);
+}
+
+/* The round trip then is that of two queues, of which one is the peer's. */
+static void as_much_comes_back__longer_queue(void)
+{
+	struct path p;
+	u32 before, back;
+
+	for (back = 0; back < 2; back++) {
+		path_init(&p);
+		rounds(&p, 6, 50 * USEC);
+		before = p.cong.window;
+		p.back = back ? before : 0;
+		round_trip(&p, 50 * USEC + 2 * medge_cong_target(&p.cong));
+		CHECK_EQ(p.cong.window >= before, back);
+	}
 }
 
 static void some_late_frames__are_no_queue(void)
@@ -213,6 +232,7 @@ int main(int argc, char **argv)
 	RUN(short_queue__window_doubles);
 	RUN(window_not_filled__stays);
 	RUN(long_queue__at_most_halves_in_a_round);
+	RUN(as_much_comes_back__longer_queue);
 	RUN(some_late_frames__are_no_queue);
 	RUN(marks__shrink_it);
 	RUN(few_losses__cost_little);

@@ -111,6 +111,22 @@ static void equal_rails__both_ways(void)
 	check_share(&s, 950, "both ways");
 }
 
+/* What comes back queues behind the peer's own data, and is no queue of ours. */
+static void busy_hosts__both_ways(void)
+{
+	struct stream s;
+	u32 rails, side, i;
+
+	for (rails = 1; rails <= 4; rails *= 4) {
+		stream_params(&s, rails);
+		s.both = true;
+		for (side = 0; side < 2; side++)
+			for (i = 0; i < rails; i++)
+				s.params.link[side][i].jitter_ns = MSEC;
+		check_share(&s, 880, "both ways, busy hosts");
+	}
+}
+
 static u32 a_slow_rail(struct stream *s, u32 scheduler, u32 depth)
 {
 	u32 side;
@@ -178,6 +194,7 @@ int main(int argc, char **argv)
 	direct_begin(argc, argv);
 	RUN(equal_rails__one_way);
 	RUN(equal_rails__both_ways);
+	RUN(busy_hosts__both_ways);
 	RUN(rail_of_100_mbit__sum_is_reached);
 	RUN(rail_10_ms_longer__sum_is_reached);
 	RUN(one_at_a_time__earliest_beats_weighted_dynamic);

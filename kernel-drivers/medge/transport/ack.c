@@ -143,10 +143,14 @@ static bool find_hole(struct medge_conn *c, u64 now, u32 *hole)
 	return true;
 }
 
-void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high)
+void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
+			u32 bytes)
 {
 	struct medge_conn_rail *r = &c->rails[rail];
 	u32 hole;
+
+	if (r->path != MEDGE_PATH_UNKNOWN)
+		medge_cong_returned(&c->paths[r->path].cong, bytes);
 
 	c->nrails = max(c->nrails, rail + 1);
 	if (!r->rx_time || medge_seq_before(r->rx_high, high))

@@ -15,6 +15,8 @@ enum {
 	TARGET_LEAST_RUNS = 16,
 	/* Nor may the queue be shorter than the hosts' own noise, up to this. */
 	NOISE_MAX_NS = 4000 * 1000,
+	/* Where as much comes back: so many more, for that queue and its noise. */
+	RETURN = 2,
 	/* Of the excess so many per mille are taken off, but never more than half. */
 	BETA = 800,
 	/* A full queue, not a bad cable, loses more than one, and this part of a round. */
@@ -99,6 +101,7 @@ static void begin_round(struct medge_cong *g, u64 now)
 	g->acked = 0;
 	g->marked = 0;
 	g->lost = 0;
+	g->back = 0;
 	g->limited = false;
 }
 
@@ -146,6 +149,11 @@ void medge_cong_lost(struct medge_cong *g, u32 bytes)
 	g->lost += bytes;
 }
 
+void medge_cong_returned(struct medge_cong *g, u32 bytes)
+{
+	g->back += bytes;
+}
+
 void medge_cong_marked(struct medge_cong *g)
 {
 	g->marked += g->window / PARTS;
@@ -173,10 +181,19 @@ static void note_rate(struct medge_cong *g, u64 now)
 		g->rate -= (g->rate - rate) / 8;
 }
 
+/* The queue that is wanted, and what may be that of the way back. */
+static u64 both_targets(const struct medge_cong *g)
+{
+	u64 target = medge_cong_target(g);
+
+	return target + div64_u64(RETURN * target * min(g->back, g->acked),
+				  max_t(u32, g->acked, 1));
+}
+
 /* Per mille of the window to take off; 0: it may grow. */
 static u32 excess(const struct medge_cong *g)
 {
-	u64 base = medge_cong_base(g), target = medge_cong_target(g);
+	u64 base = medge_cong_base(g), target = both_targets(g);
 	u64 queue = g->round_min - min(base, g->round_min);
 	u32 bytes = max_t(u32, g->acked + g->lost, 1);
 	u64 off = 0;

@@ -7,7 +7,8 @@
  * while the path's standing queue is shorter than a target, and shrinks in
  * proportion to the excess, once a round trip. The standing queue is the least
  * delay of a round trip, not its mean: what a busy CPU adds to some frames is
- * none. Marks (ECN, where a path has it) and losses shrink the window by their
+ * none. Where the peer sends as well, what is measured is the queues of both ways,
+ * so that more is wanted: each would give way to the other's. Marks (ECN, where a path has it) and losses shrink the window by their
  * share of a round trip's bytes, so that a rail that loses at random is not
  * mistaken for a full one.
  */
@@ -35,6 +36,7 @@
  * @round: when the frame was sent whose ack ends the round
  * @round_min, @round_max: least and longest round trip of the round
  * @acked, @marked, @lost: bytes of the round
+ * @back: bytes of the peer's own that came back by the path in the round
  * @was_full: the path was, once, so @rate is what it carries
  * @clean: rounds without a reason to shrink
  * @limited: the window was full in the round
@@ -60,6 +62,7 @@ struct medge_cong {
 	u32 acked;
 	u32 marked;
 	u32 lost;
+	u32 back;
 	bool limited;
 	bool was_full;
 	u8 clean;
@@ -83,6 +86,8 @@ void medge_cong_forgot(struct medge_cong *g, u32 bytes);
 void medge_cong_acked(struct medge_cong *g, u32 bytes);
 /* or were lost. */
 void medge_cong_lost(struct medge_cong *g, u32 bytes);
+/* The peer has sent @bytes of its own: acks wait behind them. */
+void medge_cong_returned(struct medge_cong *g, u32 bytes);
 /* Frames sent since the last time met congestion, as the path says. */
 void medge_cong_marked(struct medge_cong *g);
 /* What was sent at @sent took @rtt, there and back by one path. */

@@ -143,7 +143,7 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 	init_rx(rx, f, *skip - n, n);
 	c->stats.rx_frames += n;
 	c->stats.rx_bytes += rx->len;
-	medge_ack_received(c, now, rail, rx->psn + n - 1);
+	medge_ack_received(c, now, rail, rx->psn + n - 1, rx->len);
 	return MEDGE_DROP_NONE;
 }
 

@@ -440,8 +440,9 @@ enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 				  const struct medge_ack *ack);
 /* A data frame came on @rail: what does it tell, or ask, about its path? */
 void medge_ack_path(struct medge_conn *c, u32 rail, const struct medge_frame *f);
-/* Frames were accepted on @rail, up to @high. */
-void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high);
+/* Frames were accepted on @rail, up to @high; @bytes of payload in all. */
+void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
+			u32 bytes);
 /*
  * The frames of @rx are settled, or held: there is something to acknowledge. Not
  * when they are accepted: an ack that goes out while they are being placed
