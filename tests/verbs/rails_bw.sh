@@ -7,10 +7,10 @@
 #
 #   a: bond0 - rail0 .. railN, netem rate each - bond0 :b
 #
-#   rails_bw.sh         the default scheduler: about 40 s
+#   rails_bw.sh         the default scheduler, what has a limit: 10 s, with 4 rails 30 s
 #   rails_bw.sh full    each scheduler; for all of the table
 #                       for n in 1 2 4 8; do lab exec --rails $n --rate 1gbit \
-#                           --mtu 9000 -- tests/verbs/rails_bw.sh full; done
+#                           --mtu 9000 --host awake -- tests/verbs/rails_bw.sh full; done
 #
 # Shares are of nominal: payload bits over rails times rate. Payload is counted
 # by the receiving device while perftest runs, since perftest's own figure hangs
@@ -18,12 +18,17 @@
 # limit: the best of three counts. Where bare frames do not reach BARE_LEAST
 # the machine is too busy to judge: the row is shown, and nothing is said of it.
 #
+# lab-alone: --rails 1 --rate 1gbit --mtu 9000 --host awake
+# lab-alone: --rails 2 --rate 1gbit --mtu 9000 --host awake
+# lab-alone: --rails 4 --rate 1gbit --mtu 9000 --host awake
+# lab-alone: --rails 8 --rate 1gbit --mtu 9000 --host awake
+#
 # shellcheck disable=SC2317 # judge calls what its arguments name
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-WINDOW=2
+WINDOW=1
 TRIES=3
 MBIT=1000
 HDR=64
@@ -34,8 +39,8 @@ JUDGED=0
 	echo "the figures are those of medge over rails of --rate 1gbit"
 	exit 77
 }
-SCHEDULERS=(earliest)
-[ "${1:-}" != full ] || SCHEDULERS=(round-robin weighted weighted-dynamic earliest)
+SCHEDULERS=(earliest) FULL=
+[ "${1:-}" != full ] || SCHEDULERS=(round-robin weighted weighted-dynamic earliest) FULL=1 WINDOW=2
 
 # shape RAIL NETEM-WORDS...: both ways.
 shape() {
@@ -73,7 +78,7 @@ write_share() {
 	[[ ${1:-} != -b ]] || devs=("$DEV_A" "$DEV_B")
 	perftest 30 ib_write_bw -s 1048576 -D $((WINDOW + 2)) "$@" &
 	pid=$!
-	sleep 1.5
+	sleep 1.3
 	t0=$EPOCHREALTIME
 	for dev in "${devs[@]}"; do
 		bytes=$((bytes - $(received "$dev")))
@@ -124,6 +129,7 @@ judge() {
 row() {
 	local name=$1 mbit=$2 limit=$3 thesis=$4 scheduler
 	shift 4
+	((limit)) || [[ $FULL ]] || return
 	for scheduler in "${SCHEDULERS[@]}"; do
 		local least=$limit
 		[ "$scheduler" = earliest ] && ((BARE_SHARE >= BARE_LEAST)) || least=0
@@ -141,8 +147,10 @@ row() {
 
 # bare MBIT: what the rails as they are shaped now carry.
 bare() {
+	local most=$((1000 * (MTU - HDR) / (MTU + 14)))
 	judge 985 bare_share "$1"
-	BARE_SHARE=$BEST
+	# Clocks and counters are not read in the same moment.
+	BARE_SHARE=$((BEST < most ? BEST : most))
 }
 
 BARE=$(program bare_frames)
