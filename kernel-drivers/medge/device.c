@@ -34,6 +34,7 @@ static void dealloc_driver(struct ib_device *ibdev)
 {
 	struct medge_device *dev = to_medge_device(ibdev);
 
+	medge_poller_destroy(dev);
 	medge_rails_destroy(dev);
 	medge_nodes_destroy(dev);
 	WARN_ON(!xa_empty(&dev->qps));
@@ -248,6 +249,7 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 	xa_init(&dev->srqs);
 	medge_rails_init(dev);
 	medge_nodes_init(dev);
+	medge_poller_init(dev);
 	err = medge_stats_init(dev);
 	if (err)
 		goto no_stats;

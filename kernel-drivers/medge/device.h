@@ -12,6 +12,7 @@
 
 #include "mcast.h"
 #include "node.h"
+#include "poller.h"
 #include "rail.h"
 #include "stats.h"
 
@@ -44,6 +45,7 @@ struct medge_device {
 	netdevice_tracker netdev_tracker;
 	struct medge_rails rails;
 	struct medge_nodes nodes;
+	struct medge_poller poller;
 	struct xarray qps;		/* struct medge_qp_ref by QPN; RCU read */
 	struct xarray srqs;		/* XRC SRQs by number; RCU read */
 	atomic64_t dm_used;		/* bytes of device memory */

@@ -307,6 +307,9 @@ bool medge_post_idle(struct medge_qp *qp)
 	/* What is taken before it has to complete, which an ack will tell. */
 	if (medge_ring_posted(&qp->sq) && fenced_local(qp, qp->sq.cons))
 		return true;
+	/* The poller looks again when there is more. */
+	if (qp->polled.watched)
+		return true;
 	WRITE_ONCE(hdr->need_doorbell, 1);
 	/* Pairs with the barrier between the user's prod and his look at this. */
 	smp_mb();

@@ -240,8 +240,11 @@ static void reset_rings(struct medge_qp *qp)
 	forget_receives(qp);
 	medge_ring_reset(&qp->sq);
 	medge_ring_reset(&qp->rq);
+	WRITE_ONCE(qp->polled.prod, 0);
+	spin_lock_bh(&qp->lock);
 	if (qp->sq.hdr)
-		WRITE_ONCE(qp->sq.hdr->need_doorbell, 1);
+		WRITE_ONCE(qp->sq.hdr->need_doorbell, !qp->polled.watched);
+	spin_unlock_bh(&qp->lock);
 	if (qp->rq.hdr)
 		WRITE_ONCE(qp->rq.hdr->need_doorbell, 0);
 }
@@ -428,7 +431,8 @@ static int read_request(struct ib_udata *udata, struct medge_create_qp_req *req)
 	if (udata->inlen > len &&
 	    !ib_is_udata_cleared(udata, len, udata->inlen - len))
 		return -EOPNOTSUPP;
-	if (req->flags & ~MEDGE_CREATE_QP_RELAXED || req->reserved)
+	if (req->flags & ~(MEDGE_CREATE_QP_RELAXED | MEDGE_CREATE_QP_POLLED) ||
+	    req->reserved)
 		return -EOPNOTSUPP;
 	return 0;
 }
@@ -446,6 +450,8 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	qp->state = IB_QPS_RESET;
 	medge_kpost_init(&qp->kpost, !qp->ibqp.uobject);
 	qp->relaxed = req->flags & MEDGE_CREATE_QP_RELAXED;
+	qp->polled.asked = req->flags & MEDGE_CREATE_QP_POLLED;
+	INIT_LIST_HEAD(&qp->polled.entry);
 	qp->sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->max_sge = init->cap.max_send_sge;
 	qp->max_recv_sge = init->cap.max_recv_sge;
@@ -518,8 +524,10 @@ int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	if (err) {
 		destroy_queues(qp);
 		atomic_dec(&dev->num_qps);
+		return err;
 	}
-	return err;
+	medge_poller_add(qp);
+	return 0;
 }
 
 int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
@@ -527,6 +535,7 @@ int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct medge_qp *qp = to_medge_qp(ibqp);
 	struct medge_device *dev = qp->dev;
 
+	medge_poller_remove(qp);
 	stop_qp(qp);
 	medge_srq_forget(qp);
 	xa_erase(&dev->qps, qp->qpn);

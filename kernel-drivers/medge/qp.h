@@ -13,6 +13,7 @@
 #include "cq.h"
 #include "kpost.h"
 #include "mr.h"
+#include "poller.h"
 #include "rail.h"
 #include "ring.h"
 #include "transport/conn.h"
@@ -101,6 +102,7 @@ struct medge_qp {
 	struct mutex modify_lock;
 	struct hrtimer timer;		/* conn's deadline; softirq mode */
 	struct medge_kpost kpost;
+	struct medge_polled polled;
 
 	spinlock_t lock;
 	enum ib_qp_state state;
@@ -215,6 +217,8 @@ void medge_qps_sync(struct medge_device *dev, const struct medge_node *node);
 void medge_qps_schedule(struct medge_device *dev, u32 scheduler);
 
 /* ---- send.c: data path out ---- */
+/* Take what is posted, and send what can be sent. The QP is held; process context. */
+void medge_send_look(struct medge_qp *qp);
 /* Doorbells: look at the ring. Not under a lock, interrupts on. */
 void medge_send_doorbell(struct medge_qp *qp);
 void medge_recv_doorbell(struct medge_qp *qp);

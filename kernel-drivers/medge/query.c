@@ -28,7 +28,8 @@ static int UVERBS_HANDLER(MEDGE_METHOD_QUERY_DEVICE)(struct uverbs_attr_bundle *
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	info = (struct medge_device_info) {
-		.caps = MEDGE_CAP_FENCES | MEDGE_CAP_RELAXED_QP,
+		.caps = MEDGE_CAP_FENCES | MEDGE_CAP_RELAXED_QP |
+			MEDGE_CAP_POLLED_QP,
 		.wire_version = MEDGE_WIRE_VERSION,
 		.ethertype = MEDGE_ETHERTYPE,
 		.max_rails = MEDGE_MAX_RAILS,
@@ -139,6 +140,8 @@ static int UVERBS_HANDLER(MEDGE_METHOD_QUERY_QP)(struct uverbs_attr_bundle *attr
 	qp = to_medge_qp(ibqp);
 	if (qp->relaxed)
 		info.flags |= MEDGE_QP_RELAXED;
+	if (READ_ONCE(qp->polled.wanted))
+		info.flags |= MEDGE_QP_POLLED;
 	/* Another thread may be resetting it, and freeing the connection. */
 	if (medge_qp_hold(qp)) {
 		spin_lock_bh(&qp->lock);

@@ -95,6 +95,8 @@ static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
 	}
 	frames = frames_of(skb);
 	medge_count(dev, rx_skbs);
+	if (medge_poller_is_at_it(&dev->poller))
+		medge_count(dev, rx_polled);
 	medge_rail_count_add(dev, rail->index, rx_frames, frames);
 	medge_rail_count_add(dev, rail->index, rx_bytes, wire_bytes(skb, frames));
 	ether_addr_copy(l2.smac, eth_hdr(skb)->h_source);

@@ -212,6 +212,8 @@ void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
 		kfree_skb(skb);
 		return;
 	}
+	if (READ_ONCE(qp->polled.wanted))
+		medge_poller_frame(&dev->poller, rail->index, skb);
 	if (medge_qp_is_uc(qp))
 		medge_uc_receive(qp, skb, &a.frame, l2);
 	else

@@ -460,12 +460,10 @@ void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 	medge_send_flush(qp->dev, &out);
 }
 
-void medge_send_doorbell(struct medge_qp *qp)
+static void look_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
-	if (!medge_qp_hold(qp))
-		return;
-	spin_lock_bh(&qp->lock);
-	medge_count(qp->dev, doorbells);
+	if (qp->polled.watched && qp->state == IB_QPS_RTS)
+		WRITE_ONCE(qp->sq.hdr->need_doorbell, 0);
 	if (qp->state == IB_QPS_ERR || qp->state == IB_QPS_SQE)
 		medge_flush_sq(qp);
 	qp->now = ktime_get_ns();
@@ -475,6 +473,23 @@ void medge_send_doorbell(struct medge_qp *qp)
 		medge_uc_send_unlock(qp);
 	else
 		medge_send_unlock(qp);
+}
+
+void medge_send_look(struct medge_qp *qp)
+{
+	spin_lock_bh(&qp->lock);
+	look_unlock(qp);
+}
+
+void medge_send_doorbell(struct medge_qp *qp)
+{
+	if (!medge_qp_hold(qp))
+		return;
+	if (READ_ONCE(qp->polled.wanted))
+		medge_poller_wake(&qp->dev->poller);
+	spin_lock_bh(&qp->lock);
+	medge_count(qp->dev, doorbells);
+	look_unlock(qp);
 	medge_qp_put(qp);
 }
 

@@ -25,6 +25,7 @@ struct rdma_hw_stats;
 	X(tx_skbs)		/* handed to a rail; a superframe is one */	\
 	X(tx_errors)		/* a rail is gone, full, or refused the skb */	\
 	X(rx_skbs)		/* taken from a rail */			\
+	X(rx_polled)		/* of rx_skbs: by the poller, without a softirq */ \
 	X(rx_not_ours)		/* to another MAC address */		\
 	X(rx_no_qp)		/* no such QP */			\
 	X(rx_bad_peer)		/* QP's peer is another */		\
@@ -34,7 +35,8 @@ struct rdma_hw_stats;
 	X(rx_uc_dropped)	/* UC: of a message that is not whole, or not allowed */ \
 	X(rx_no_recv)		/* datagram finds no receive posted */	\
 	X(rx_too_long)		/* datagram does not fit its receive */	\
-	X(doorbells)		/* post calls that entered the kernel */
+	X(doorbells)		/* post calls that entered the kernel */ \
+	X(poller_wakes)		/* times the poller ended its sleep */
 
 struct medge_device_stats {
 #define X(field) u64 field;

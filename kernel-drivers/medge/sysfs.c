@@ -8,6 +8,10 @@
  *   paths   for people: each path to each peer, its state, and why
  *   scheduler  all there are, the chosen one in brackets, as block devices show
  *           theirs; write one to choose it
+ *   polling whose QPs the device's poller looks at, in the same way: nobody's
+ *           (off), theirs who asked for it, or all
+ *   polling_idle_us
+ *           how long the poller stays awake without traffic
  */
 #include <linux/rtnetlink.h>
 #include <linux/sysfs.h>
@@ -83,9 +87,64 @@ static ssize_t scheduler_store(struct device *device,
 }
 static DEVICE_ATTR_RW(scheduler);
 
+static ssize_t polling_show(struct device *device,
+			    struct device_attribute *attr, char *buf)
+{
+	u32 mode = READ_ONCE(device_of(device)->poller.mode), i;
+	int len = 0;
+
+	for (i = 0; i < MEDGE_POLLINGS; i++)
+		len += sysfs_emit_at(buf, len, i == mode ? "%s[%s]" : "%s%s",
+				     i ? " " : "", medge_polling_name(i));
+	return len + sysfs_emit_at(buf, len, "\n");
+}
+
+static ssize_t polling_store(struct device *device,
+			     struct device_attribute *attr, const char *buf,
+			     size_t count)
+{
+	int err;
+	u32 i;
+
+	for (i = 0; i < MEDGE_POLLINGS; i++) {
+		if (!sysfs_streq(buf, medge_polling_name(i)))
+			continue;
+		err = medge_poller_set(device_of(device), i);
+		return err ? err : count;
+	}
+	return -EINVAL;
+}
+static DEVICE_ATTR_RW(polling);
+
+static ssize_t polling_idle_us_show(struct device *device,
+				    struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n",
+			  READ_ONCE(device_of(device)->poller.idle_us));
+}
+
+static ssize_t polling_idle_us_store(struct device *device,
+				     struct device_attribute *attr,
+				     const char *buf, size_t count)
+{
+	u32 us;
+	int err;
+
+	err = kstrtou32(buf, 0, &us);
+	if (!err && us > MEDGE_POLL_IDLE_US_MAX)
+		err = -ERANGE;
+	if (err)
+		return err;
+	WRITE_ONCE(device_of(device)->poller.idle_us, us);
+	return count;
+}
+static DEVICE_ATTR_RW(polling_idle_us);
+
 static struct attribute *attrs[] = {
 	&dev_attr_drain.attr,
 	&dev_attr_paths.attr,
+	&dev_attr_polling.attr,
+	&dev_attr_polling_idle_us.attr,
 	&dev_attr_scheduler.attr,
 	NULL,
 };

@@ -52,13 +52,16 @@ struct ibv_qp *medgedv_create_qp(struct ibv_context *context,
 	if (!medge_attr ||
 	    !medge_knows(struct medgedv_qp_init_attr, reserved, inlen) ||
 	    medge_attr->comp_mask || medge_attr->reserved ||
-	    medge_attr->create_flags & ~MEDGEDV_QP_CREATE_RELAXED ||
+	    medge_attr->create_flags & ~(MEDGEDV_QP_CREATE_RELAXED |
+					 MEDGEDV_QP_CREATE_POLLED) ||
 	    !medge_is_cleared(medge_attr, sizeof(*medge_attr), inlen)) {
 		errno = EINVAL;
 		return NULL;
 	}
 	if (medge_attr->create_flags & MEDGEDV_QP_CREATE_RELAXED)
 		flags |= MEDGE_CREATE_QP_RELAXED;
+	if (medge_attr->create_flags & MEDGEDV_QP_CREATE_POLLED)
+		flags |= MEDGE_CREATE_QP_POLLED;
 	return medge_create_qp_flags(context, attr, flags);
 }
 

@@ -37,6 +37,8 @@ enum medgedv_send_flags {
 enum medgedv_qp_create_flags {
 	/* Work requests are performed in any order but what fences say. */
 	MEDGEDV_QP_CREATE_RELAXED = 1 << 0,
+	/* The device's poller looks at what is posted, where it may. */
+	MEDGEDV_QP_CREATE_POLLED = 1 << 1,
 };
 
 struct medgedv_qp_init_attr {
@@ -54,6 +56,7 @@ struct ibv_qp *medgedv_create_qp(struct ibv_context *context,
 enum medgedv_device_caps {
 	MEDGEDV_DEVICE_CAP_FENCES = 1 << 0,
 	MEDGEDV_DEVICE_CAP_RELAXED_QP = 1 << 1,
+	MEDGEDV_DEVICE_CAP_POLLED_QP = 1 << 2,
 };
 
 struct medgedv_device_attr {
@@ -81,6 +84,7 @@ enum medgedv_qp_flags {
 	MEDGEDV_QP_CONNECTED = 1 << 1,	/* if not, the rest is zeros */
 	MEDGEDV_QP_RNR = 1 << 2,	/* the peer waits for a receive here */
 	MEDGEDV_QP_RNR_WAIT = 1 << 3,	/* we wait for one there */
+	MEDGEDV_QP_POLLED = 1 << 4,	/* posts need no system call */
 };
 
 struct medgedv_qp_attr {

@@ -230,7 +230,8 @@ static void test_query_device(struct side *a)
 	expect(!is.later && !is.attr.comp_mask && !is.attr.reserved,
 	       "medgedv_query_device left something that it does not know");
 	expect(is.attr.caps == (MEDGEDV_DEVICE_CAP_FENCES |
-				MEDGEDV_DEVICE_CAP_RELAXED_QP), "caps");
+				MEDGEDV_DEVICE_CAP_RELAXED_QP |
+				MEDGEDV_DEVICE_CAP_POLLED_QP), "caps");
 	expect(is.attr.num_rails == strtoul(getenv("RAILS"), NULL, 0),
 	       "num_rails");
 	expect(is.attr.max_rails >= is.attr.num_rails, "max_rails");

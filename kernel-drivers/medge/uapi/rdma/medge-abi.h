@@ -182,6 +182,7 @@ struct medge_create_cq_resp {
 
 enum medge_create_qp_flags {
 	MEDGE_CREATE_QP_RELAXED = 1 << 0,	/* ops carry no mark of themselves */
+	MEDGE_CREATE_QP_POLLED = 1 << 1,	/* look at its SQ, if the device may */
 };
 
 /* The user's private part of create QP; absent or short means zeros. */
@@ -233,6 +234,7 @@ enum medge_query_qp_attrs {
 enum medge_device_caps {
 	MEDGE_CAP_FENCES = 1 << 0,	/* the receiver resolves them */
 	MEDGE_CAP_RELAXED_QP = 1 << 1,
+	MEDGE_CAP_POLLED_QP = 1 << 2,
 };
 
 struct medge_device_info {
@@ -278,6 +280,7 @@ enum medge_qp_info_flags {
 	MEDGE_QP_CONNECTED = 1 << 1,	/* what is from @frame_payload on holds */
 	MEDGE_QP_RNR = 1 << 2,		/* the peer's op waits for a receive here */
 	MEDGE_QP_RNR_WAIT = 1 << 3,	/* ours waits for one there */
+	MEDGE_QP_POLLED = 1 << 4,	/* the device's poller looks at its SQ */
 };
 
 struct medge_qp_info {

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The poller: a thread of a device that looks at the send rings of QPs, so that
+ * who posts need not ring, and that takes frames from the rails, so that they
+ * need not interrupt. It is awake while there is traffic, and for a time after
+ * it; then it sleeps, and everything is as without it.
+ */
+#ifndef MEDGE_POLLER_H
+#define MEDGE_POLLER_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/skbuff.h>
+#include <linux/wait.h>
+
+#include "transport/wire.h"
+
+struct medge_device;
+struct medge_qp;
+
+/* Whose QPs are polled. */
+enum medge_polling {
+	MEDGE_POLL_OFF,			/* nobody's */
+	MEDGE_POLL_ASKED,		/* who asked for it when it was created */
+	MEDGE_POLL_ALL,			/* all that user space posts to */
+	MEDGE_POLLINGS,
+};
+
+enum {
+	MEDGE_POLL_IDLE_US = 1000,
+	MEDGE_POLL_IDLE_US_MAX = 10 * 1000 * 1000,
+};
+
+/**
+ * struct medge_poller - a device's poller
+ * @control: serializes changes of @mode, with starts and stops of @task
+ * @lock: guards what follows it; held for a round over all QPs
+ * @qps: all that could be polled
+ * @task: NULL: there is none; read without a lock, too
+ * @idle_us: how long it stays awake for nothing; read without a lock
+ * @traffic: there was some, since it was last cleared
+ * @napi: by rail: the NAPI instance that its frames came from last; 0: none
+ */
+struct medge_poller {
+	struct mutex control;
+	struct task_struct *task;
+
+	struct mutex lock;
+	enum medge_polling mode;
+	struct list_head qps;
+
+	u32 idle_us;
+	u32 traffic;			/* or 0; a word, for xchg() */
+	wait_queue_head_t wait;
+	u32 napi[MEDGE_MAX_RAILS];
+};
+
+/**
+ * struct medge_polled - what the poller knows of a QP
+ * @entry: in poller->qps; empty: it is not
+ * @asked: MEDGE_CREATE_QP_POLLED
+ * @wanted: the device's mode says so; changes under poller->lock
+ * @watched: the poller is awake, and looks: who posts need not ring. Changes
+ *           under both poller->lock and qp->lock
+ * @prod: the ring's, when the poller looked last; its own
+ */
+struct medge_polled {
+	struct list_head entry;
+	bool asked;
+	bool wanted;
+	bool watched;
+	u32 prod;
+};
+
+const char *medge_polling_name(enum medge_polling mode);
+
+void medge_poller_init(struct medge_device *dev);
+/* No QP is left. */
+void medge_poller_destroy(struct medge_device *dev);
+/* Starts or stops the thread. May sleep. */
+int medge_poller_set(struct medge_device *dev, enum medge_polling mode);
+
+/* A QP is there, and will be gone. */
+void medge_poller_add(struct medge_qp *qp);
+void medge_poller_remove(struct medge_qp *qp);
+
+/* Does this run in the poller's thread, and in no softirq that interrupted it? */
+static inline bool medge_poller_is_at_it(const struct medge_poller *poller)
+{
+	return READ_ONCE(poller->task) == current && !in_serving_softirq();
+}
+
+/* Of a QP that is wanted: the poller should be awake. Any context. */
+void medge_poller_wake(struct medge_poller *poller);
+/* The same, when a frame has come from @rail. In softirq. */
+void medge_poller_frame(struct medge_poller *poller, u32 rail,
+			const struct sk_buff *skb);
+
+#endif /* MEDGE_POLLER_H */

@@ -1,0 +1,215 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The poller: posts without system calls while there is traffic, sleep when there is none, and nothing lost when it
+# is switched on and off under traffic, or lied to.
+#
+#   polling.sh [SECONDS]    under traffic; default 5
+#
+# lab: --rails 2 --mtu 9000
+# lab: --rails 2 --mtu 1500 --kernel debug
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+if [ "$TYPE" != medge ]; then
+	echo "the poller is medge's own"
+	exit 77
+fi
+LIMIT=${1:-5}
+choose_seed
+SYS=/sys/class/infiniband
+
+# polling MODE [DEVICE...]
+polling() {
+	local device mode=$1
+	shift
+	[ $# != 0 ] || set -- "$DEV_A" "$DEV_B"
+	for device in "$@"; do
+		echo "$mode" >"$SYS/$device/polling" || failed "$device: polling $mode"
+	done
+}
+
+idle_us() {
+	echo "$1" | tee "$SYS/$DEV_A/polling_idle_us" "$SYS/$DEV_B/polling_idle_us" >/dev/null
+}
+
+counter() {
+	sleep 0.05
+	cat "$SYS/$DEV_A/ports/1/hw_counters/$1"
+}
+
+# The process ids of the pollers.
+pollers() {
+	pgrep '^medge_poll'
+}
+
+# Ticks of CPU that the pollers have used.
+used() {
+	local pid
+	for pid in $(pollers); do
+		awk '{ print $14 + $15 }' "/proc/$pid/stat"
+	done | paste -sd+ | bc
+}
+
+# Nothing that cannot be meant is taken.
+words() {
+	local word
+	[ "$(cat "$SYS/$DEV_A/polling")" = "[off] asked all" ] || failed "it does not begin with off: $(cat "$SYS/$DEV_A/polling")"
+	[ "$(cat "$SYS/$DEV_A/polling_idle_us")" = 1000 ] || failed "polling_idle_us: $(cat "$SYS/$DEV_A/polling_idle_us")"
+	for word in on '' allll 1; do
+		! { echo "$word" >"$SYS/$DEV_A/polling"; } 2>/dev/null || failed "polling takes '$word'"
+	done
+	for word in -1 10000001 x ''; do
+		! { echo "$word" >"$SYS/$DEV_A/polling_idle_us"; } 2>/dev/null || failed "polling_idle_us takes '$word'"
+	done
+	[ -z "$(pollers)" ] || failed "a thread, though nobody polls"
+}
+
+# asked: only who asked is polled. Ratios are those of a machine with two virtual CPUs that the poller shares.
+asked() {
+	local p
+	p=$(program polled_posts -lmedge) || exit
+	run "polled_posts, polling off" 60 taskset -c 0 "$p" --unpolled --ms 20
+	idle_us 1000000
+	polling asked
+	run "polled_posts, polling asked" 60 taskset -c 0 "$p" && tail -n 3 "$WORK/out"
+	polling off
+	idle_us 1000
+	[ -z "$(pollers)" ] || failed "a thread is left, though nobody polls"
+}
+
+# all: programs that know nothing of it ring no more.
+steady() {
+	local mode tool before rang
+	idle_us 100000
+	for tool in "ib_write_bw -s 64 -n 20000" "ib_write_bw -c UC -s 1024 -n 5000" "ib_send_bw -c UD -s 1024 -n 2000 -r 2000"; do
+		for mode in off all; do
+			polling "$mode" "$DEV_A"
+			before=$(counter doorbells)
+			# shellcheck disable=SC2086 # several words
+			perftest 60 $tool || {
+				failed "$tool, polling $mode: $BOTH_STATUS"
+				tail -n 3 "$WORK/client" "$WORK/server"
+			}
+			rang=$(($(counter doorbells) - before))
+			printf '%-40s polling %-4s %7d doorbells   %s\n' "$tool" "$mode" "$rang" "$(perftest_rows | xargs)"
+			# Until the poller is awake, which may take a while where all CPUs are taken.
+			[ "$mode" != all ] || ((rang < 400)) || failed "$tool rings $rang times, though it is polled"
+		done
+	done
+	polling off
+	idle_us 1000
+}
+
+# rails_napi GRO TSO DEFER TIMEOUT: whether veths have NAPI instances, for all skbs, and how those put off interrupts.
+rails_napi() {
+	local node rail
+	for node in a b; do
+		for ((rail = 0; rail < RAILS; rail++)); do
+			# shellcheck disable=SC2016 # for the inner shell
+			on "$node" sh -c '
+				ethtool -K "$0" gro "$1" tso "$2" && cd "/sys/class/net/$0" &&
+				echo "$3" >napi_defer_hard_irqs && echo "$4" >gro_flush_timeout
+			' "rail$rail" "$@" || failed "rail$rail of $node: gro $1"
+		done
+	done
+}
+
+# interrupts: from rails with NAPI, the poller takes frames itself; how many depends on who else is at the CPUs.
+interrupts() {
+	local all polled
+	rails_napi on off 100 1000000
+	idle_us 100000
+	polling all
+	all=$(counter rx_skbs)
+	polled=$(counter rx_polled)
+	perftest 60 ib_read_bw -s 4096 -n 2000 || failed "ib_read_bw: $BOTH_STATUS"
+	all=$(($(counter rx_skbs) - all))
+	polled=$(($(counter rx_polled) - polled))
+	polling off
+	idle_us 1000
+	rails_napi off on 0 0
+	echo "of $all skbs, the poller took $polled without an interrupt"
+	((polled > all / 50)) || failed "the poller took $polled of $all skbs"
+	polled=$(counter rx_polled)
+	perftest 60 ib_read_bw -s 4096 -n 500 || failed "ib_read_bw: $BOTH_STATUS"
+	[ "$(counter rx_polled)" = "$polled" ] || failed "it takes frames though it is off"
+}
+
+# idle: the poller sleeps, and nothing happens.
+idle() {
+	local wakes before
+	polling all
+	perftest 60 ib_write_bw -s 4096 -n 500 || failed "ib_write_bw: $BOTH_STATUS"
+	sleep 0.2
+	wakes=$(counter poller_wakes)
+	before=$(used)
+	((wakes > 0)) || failed "the poller was never awake"
+	sleep 1
+	[ "$(pollers | wc -l)" = 2 ] || failed "there are not two pollers: $(pollers | xargs)"
+	[ "$(used)" = "$before" ] || failed "idle, the pollers used $(($(used) - before)) ticks in a second"
+	[ "$(counter poller_wakes)" = "$wakes" ] || failed "idle, the poller woke up $(($(counter poller_wakes) - wakes)) times"
+	echo "idle: no tick used, none of $wakes wakes in a second"
+	polling off
+}
+
+# under_traffic LABEL CMD...: switch at random while CMD runs.
+under_traffic() {
+	local label=$1 modes=(off asked all) pid
+	shift
+	"$@" >"$WORK/traffic" 2>&1 &
+	pid=$!
+	switches=0
+	while kill -0 "$pid" 2>/dev/null; do
+		random_below 3
+		polling "${modes[REPLY]}" "$DEV_A"
+		random_below 3
+		polling "${modes[REPLY]}" "$DEV_B"
+		random_below 4
+		idle_us $((10 ** (REPLY + 1)))
+		random_below 60
+		sleep "0.$(printf %03d "$REPLY")"
+		switches=$((switches + 1))
+	done
+	if wait "$pid"; then
+		echo "$label, $switches switches: $(tail -n 1 "$WORK/traffic")"
+	else
+		failed "$label, after $switches switches: $(tail -n 5 "$WORK/traffic")"
+	fi
+	((switches > 5)) || failed "$label: only $switches switches"
+	idle_us 1000
+	polling off
+}
+
+switched() {
+	local pattern objects
+	pattern=$(program verbs_pattern) && objects=$(program verbs_objects) || exit
+	under_traffic verbs_pattern timeout 200 "$pattern" --seed "$SEED" --time "$LIMIT" --qps 4 --max 100000
+	under_traffic "verbs_objects, twice" timeout 200 bash -c "'$objects' && '$objects'"
+}
+
+# Liars may keep the poller awake, at their own QPs.
+lied_to() {
+	local torture
+	torture=$(program ring_torture) || exit
+	polling all
+	run "ring_torture, polling all" 200 "$torture" 4 "$SEED"
+	still_works || failed "afterwards, a new connection does not work: $BOTH_STATUS"
+}
+
+before=$(resources)
+words
+asked
+[ "${KERNEL:-}" = debug ] || steady
+interrupts
+idle
+switched
+lied_to
+resources_back_to "$before" || {
+	failed "objects are left over"
+	rdma resource show
+}
+# The devices go while they are polled.
+polling all
+verdict
