@@ -171,6 +171,20 @@ static inline bool medge_qp_is_xrc_tgt(const struct medge_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_XRC_TGT;
 }
 
+/* May something be received? A failed send queue does not keep it from that. */
+static inline bool medge_qp_hears(const struct medge_qp *qp)
+{
+	switch (qp->state) {
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+	case IB_QPS_SQE:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /*
  * Frames come and go in this state. In ERR, a peer that was refused something
  * may have missed our NAK, and is told again. Under qp->lock.

@@ -13,15 +13,8 @@
 #include "rail.h"
 #include "snap.h"
 #include "stats.h"
+#include "turns.h"
 #include "uc.h"
-
-enum {
-	/* Built in one go, under the lock. */
-	UC_BATCH = 16,
-	/* Goes of one turn; in softirq and out of it. */
-	UC_GOES_SOFTIRQ = 4,
-	UC_GOES = 64,
-};
 
 /* What a UC QP can ask of its peer; 0: not that. */
 static const struct uc_kind {
@@ -169,20 +162,15 @@ static void send_frame(struct medge_qp *qp, struct sk_buff_head *out)
 		end_message(qp, snap, MEDGE_OK);
 }
 
-/* Under qp->lock. Return: there is something in @out, and qp->sending is set. */
-static bool fill(struct medge_qp *qp, struct sk_buff_head *out)
+static void fill(struct medge_qp *qp, struct sk_buff_head *out)
 {
 	u32 n;
 
-	if (qp->sending || !qp->sq.hdr)
-		return false;
-	for (n = 0; n < UC_BATCH; n++) {
+	for (n = 0; n < MEDGE_TURN_BATCH; n++) {
 		if (qp->state != IB_QPS_RTS || !begin_message(qp))
 			break;
 		send_frame(qp, out);
 	}
-	qp->sending = !skb_queue_empty(out);
-	return qp->sending;
 }
 
 static void xmit(struct medge_qp *qp, struct sk_buff_head *out)
@@ -197,47 +185,19 @@ static void xmit(struct medge_qp *qp, struct sk_buff_head *out)
 				false);
 }
 
-/*
- * Turns as those of connections: nobody else sends for this QP until they are
- * over, so its frames stay in order.
- */
 void medge_uc_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
-	u32 goes = in_serving_softirq() ? UC_GOES_SOFTIRQ : UC_GOES;
-	struct sk_buff_head out;
+	static const struct medge_turns turns = { .fill = fill, .xmit = xmit };
 
-	__skb_queue_head_init(&out);
-	while (fill(qp, &out)) {
-		/* BHs stay off: nobody preempts who is sending. */
-		spin_unlock(&qp->lock);
-		xmit(qp, &out);
-		/* Here the frames may be received, if the peer is near. */
-		local_bh_enable();
-		spin_lock_bh(&qp->lock);
-		qp->sending = false;
-		qp->now = ktime_get_ns();
-		if (!--goes) {
-			tasklet_schedule(&qp->kpost.bell);
-			break;
-		}
-	}
-	spin_unlock_bh(&qp->lock);
+	medge_turns_unlock(qp, &turns);
 }
 
 /* ---- receive ---- */
 
 static bool may_receive(const struct medge_qp *qp, const struct medge_rx_l2 *l2)
 {
-	switch (qp->state) {
-	case IB_QPS_RTR:
-	case IB_QPS_RTS:
-	case IB_QPS_SQD:
-	case IB_QPS_SQE:
-		break;
-	default:
-		return false;
-	}
-	return ether_addr_equal(qp->l2.dmac, l2->smac) && !l2->multicast &&
+	return medge_qp_hears(qp) && !l2->multicast &&
+	       ether_addr_equal(qp->l2.dmac, l2->smac) &&
 	       medge_vlan_matches(qp->l2.vlan, l2->vlan);
 }
 

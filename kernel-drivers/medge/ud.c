@@ -19,14 +19,10 @@
 #include "qp.h"
 #include "snap.h"
 #include "stats.h"
+#include "turns.h"
 #include "ud.h"
 
 enum {
-	/* Built in one go, under the lock. */
-	UD_BATCH = 16,
-	/* Goes of one turn; in softirq and out of it. */
-	UD_GOES_SOFTIRQ = 4,
-	UD_GOES = 64,
 	/* IB's largest path MTU: what the port says it can. */
 	UD_MAX_LEN = 4096,
 	UD_GRH_LEN = sizeof(struct ib_grh),
@@ -162,18 +158,12 @@ static void take(struct medge_qp *qp, struct sk_buff_head *out)
 		stop_sending(qp);
 }
 
-/* Under qp->lock. Return: there is something in @out, and qp->sending is set. */
-static bool fill(struct medge_qp *qp, struct sk_buff_head *out)
+static void fill(struct medge_qp *qp, struct sk_buff_head *out)
 {
-	u32 n;
+	u32 n = min_t(u32, medge_ring_posted(&qp->sq), MEDGE_TURN_BATCH);
 
-	if (qp->sending || qp->state != IB_QPS_RTS || !qp->sq.hdr)
-		return false;
-	n = min_t(u32, medge_ring_posted(&qp->sq), UD_BATCH);
 	while (n-- && qp->state == IB_QPS_RTS)
 		take(qp, out);
-	qp->sending = !skb_queue_empty(out);
-	return qp->sending;
 }
 
 /* QPs of our own device hear what we say to a group. */
@@ -202,31 +192,11 @@ static void xmit(struct medge_qp *qp, struct sk_buff_head *out)
 	}
 }
 
-/*
- * Turns as those of connections: nobody else sends for this QP until they are
- * over, so its datagrams stay in order.
- */
 void medge_ud_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
-	u32 goes = in_serving_softirq() ? UD_GOES_SOFTIRQ : UD_GOES;
-	struct sk_buff_head out;
+	static const struct medge_turns turns = { .fill = fill, .xmit = xmit };
 
-	__skb_queue_head_init(&out);
-	while (fill(qp, &out)) {
-		/* BHs stay off: nobody preempts who is sending. */
-		spin_unlock(&qp->lock);
-		xmit(qp, &out);
-		/* Here the frames may be received, if the peer is near. */
-		local_bh_enable();
-		spin_lock_bh(&qp->lock);
-		qp->sending = false;
-		qp->now = ktime_get_ns();
-		if (!--goes) {
-			tasklet_schedule(&qp->kpost.bell);
-			break;
-		}
-	}
-	spin_unlock_bh(&qp->lock);
+	medge_turns_unlock(qp, &turns);
 }
 
 /* ---- receive ---- */
@@ -265,19 +235,6 @@ static void fill_grh(struct ib_grh *grh, const struct medge_datagram *head)
 	grh->hop_limit = head->hop_limit;
 	memcpy(grh->sgid.raw, head->sgid, sizeof(grh->sgid));
 	memcpy(grh->dgid.raw, head->dgid, sizeof(grh->dgid));
-}
-
-static bool may_receive(const struct medge_qp *qp)
-{
-	switch (qp->state) {
-	case IB_QPS_RTR:
-	case IB_QPS_RTS:
-	case IB_QPS_SQD:
-	case IB_QPS_SQE:
-		return medge_qp_is_ud(qp);
-	default:
-		return false;
-	}
 }
 
 static void complete_recv(struct medge_qp *qp, struct medge_recv_snap *snap,
@@ -326,7 +283,8 @@ static void receive(struct medge_qp *qp, const struct medge_ud_arrival *arrival)
 {
 	struct medge_recv_snap *snap;
 
-	if (!may_receive(qp) || arrival->head.qkey != qp->attr.qkey) {
+	if (!medge_qp_is_ud(qp) || !medge_qp_hears(qp) ||
+	    arrival->head.qkey != qp->attr.qkey) {
 		medge_count(qp->dev, rx_bad_qkey);
 		return;
 	}
