@@ -39,7 +39,8 @@ row() {
 		"$(grep -v '^[-[:space:]]*$' "$4" | tail -n 1)"
 	[ "$2" = 0 ] && return
 	failed "$1: $BOTH_STATUS"
-	tail -n 8 "$WORK/server" "$WORK/client"
+	# What went wrong may stand before what a program printed at its end.
+	tail -n 40 "$WORK/server" "$WORK/client"
 	return 1
 }
 
