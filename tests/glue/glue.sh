@@ -4,14 +4,15 @@
 # rdmacm-glue: every call and its errors, memory that changes, active messages,
 # peers that die and rails that break.
 #
-#   glue.sh [calls|fuzz|messages|death|rails|examples|bench]...    default: all but bench
+#   glue.sh [calls|fuzz|lies|messages|death|rails|examples|bench]...    default: all but bench
 #
 # SEED=N repeats a run.
 #
 # CALLS=N: so many active messages between four nodes, default 20000.
-# ROUNDS=N: so many rounds of changing memory, default 40.
+# ROUNDS=N: so many rounds of changing memory, default 40. With every sanitizer, a tenth of both.
 #
-# lab: --type medge --rails 2 --mtu 9000 -- calls fuzz messages death rails
+# lab: --type medge --rails 2 --mtu 9000 -- calls fuzz lies messages death rails
+# lab: --type medge --rails 2 --mtu 1500 --kernel debug -- fuzz lies messages
 # lab: --type rxe,siw --rails 2 --mtu 9000 -- calls fuzz messages death
 # lab: --type medge --nodes 4 --rails 2 --mtu 9000 --netem 'loss 1%' -- messages examples
 # shellcheck disable=SC2317 # called by the name given as an argument
@@ -20,8 +21,10 @@ set -u
 . "$(dirname "$0")/../verbs/lib.sh"
 
 BIN=$LAB_BUILD/tests/glue
-CALLS=${CALLS:-20000}
-ROUNDS=${ROUNDS:-40}
+SLOWER=1
+[ "${KERNEL:-}" != debug ] || SLOWER=10
+CALLS=${CALLS:-$((20000 / SLOWER))}
+ROUNDS=${ROUNDS:-$((40 / SLOWER))}
 NOWHERE=10.99.0.77
 
 # pair LABEL SECONDS PROGRAM B-ARGS... -- A-ARGS...: the program on b, and its partner on a.
@@ -48,6 +51,11 @@ calls() {
 
 fuzz() {
 	pair "changing memory" 200 glue_fuzz serve "$IP_B" -- "$IP_A" "$IP_B" "$SEED" "$ROUNDS"
+}
+
+# A peer that breaks the protocol loses the connection, and no more.
+lies() {
+	pair "lies" 60 glue_liar "$IP_B" -- "$IP_A" "$IP_B"
 }
 
 # Four nodes, or two processes on each of two, in $WHERE and $ADDRESSES.
@@ -240,12 +248,12 @@ rails() {
 }
 
 choose_seed
-[ $# != 0 ] || set -- calls fuzz messages death rails examples
+[ $# != 0 ] || set -- calls fuzz lies messages death rails examples
 for part; do
 	case $part in
-	calls | fuzz | messages | death | rails | examples | bench) "$part" ;;
+	calls | fuzz | lies | messages | death | rails | examples | bench) "$part" ;;
 	*)
-		echo "usage: glue.sh [calls|fuzz|messages|death|rails|examples|bench]..." >&2
+		echo "usage: glue.sh [calls|fuzz|lies|messages|death|rails|examples|bench]..." >&2
 		exit 2
 		;;
 	esac
