@@ -12,5 +12,6 @@ if [[ $suite == rpm ]]; then
 else
 	package_build "$suite"
 	package_lint "$suite"
+	install_check "$suite"
 fi
 say "packages: $PACKAGE_DIR"
