@@ -15,7 +15,7 @@ static const char * const names[MEDGE_POLLINGS] = {
 	[MEDGE_POLL_ALL] = "all",
 };
 
-const char *medge_polling_name(enum medge_polling mode)
+const char *medge_polling_name(u32 mode)
 {
 	return names[mode];
 }

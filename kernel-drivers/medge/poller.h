@@ -74,7 +74,7 @@ struct medge_polled {
 	u32 prod;
 };
 
-const char *medge_polling_name(enum medge_polling mode);
+const char *medge_polling_name(u32 mode);
 
 void medge_poller_init(struct medge_device *dev);
 /* No QP is left. */

@@ -57,62 +57,66 @@ static ssize_t paths_show(struct device *device, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(paths);
 
+/* ---- one of several names ---- */
+
+static int choice_show(char *buf, u32 chosen, u32 n, const char *(*name)(u32 i))
+{
+	int len = 0;
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		len += sysfs_emit_at(buf, len, i == chosen ? "%s[%s]" : "%s%s",
+				     i ? " " : "", name(i));
+	return len + sysfs_emit_at(buf, len, "\n");
+}
+
+static int choice_find(const char *buf, u32 n, const char *(*name)(u32 i))
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (sysfs_streq(buf, name(i)))
+			return i;
+	return -EINVAL;
+}
+
 static ssize_t scheduler_show(struct device *device,
 			      struct device_attribute *attr, char *buf)
 {
-	struct medge_device *dev = device_of(device);
-	u32 chosen = READ_ONCE(dev->scheduler), i;
-	int len = 0;
-
-	for (i = 0; i < MEDGE_SCHEDULERS; i++)
-		len += sysfs_emit_at(buf, len, i == chosen ? "%s[%s]" : "%s%s",
-				     i ? " " : "", medge_scheduler_name(i));
-	return len + sysfs_emit_at(buf, len, "\n");
+	return choice_show(buf, READ_ONCE(device_of(device)->scheduler),
+			   MEDGE_SCHEDULERS, medge_scheduler_name);
 }
 
 static ssize_t scheduler_store(struct device *device,
 			       struct device_attribute *attr, const char *buf,
 			       size_t count)
 {
-	struct medge_device *dev = device_of(device);
-	u32 i;
+	int i = choice_find(buf, MEDGE_SCHEDULERS, medge_scheduler_name);
 
-	for (i = 0; i < MEDGE_SCHEDULERS; i++) {
-		if (!sysfs_streq(buf, medge_scheduler_name(i)))
-			continue;
-		medge_qps_schedule(dev, i);
-		return count;
-	}
-	return -EINVAL;
+	if (i < 0)
+		return i;
+	medge_qps_schedule(device_of(device), i);
+	return count;
 }
 static DEVICE_ATTR_RW(scheduler);
 
 static ssize_t polling_show(struct device *device,
 			    struct device_attribute *attr, char *buf)
 {
-	u32 mode = READ_ONCE(device_of(device)->poller.mode), i;
-	int len = 0;
-
-	for (i = 0; i < MEDGE_POLLINGS; i++)
-		len += sysfs_emit_at(buf, len, i == mode ? "%s[%s]" : "%s%s",
-				     i ? " " : "", medge_polling_name(i));
-	return len + sysfs_emit_at(buf, len, "\n");
+	return choice_show(buf, READ_ONCE(device_of(device)->poller.mode),
+			   MEDGE_POLLINGS, medge_polling_name);
 }
 
 static ssize_t polling_store(struct device *device,
 			     struct device_attribute *attr, const char *buf,
 			     size_t count)
 {
-	int err;
-	u32 i;
+	int i = choice_find(buf, MEDGE_POLLINGS, medge_polling_name), err;
 
-	for (i = 0; i < MEDGE_POLLINGS; i++) {
-		if (!sysfs_streq(buf, medge_polling_name(i)))
-			continue;
-		err = medge_poller_set(device_of(device), i);
-		return err ? err : count;
-	}
-	return -EINVAL;
+	if (i < 0)
+		return i;
+	err = medge_poller_set(device_of(device), i);
+	return err ? err : count;
 }
 static DEVICE_ATTR_RW(polling);
 

@@ -14,6 +14,7 @@
 
 #include <infiniband/medgedv.h>
 
+#include "dv_qp.h"
 #include "verbs_test.h"
 
 enum {
@@ -46,26 +47,7 @@ static uint64_t send_ops;
 
 static struct ibv_qp *create_dv(struct side *side, struct ibv_qp_init_attr *init)
 {
-	struct medgedv_qp_init_attr dv = { .create_flags = create_flags };
-	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = init->send_cq,
-		.recv_cq = init->recv_cq,
-		.cap = init->cap,
-		.qp_type = init->qp_type,
-		.sq_sig_all = init->sq_sig_all,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = side->pd,
-	};
-	struct ibv_qp *qp;
-
-	if (send_ops) {
-		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-		attr.send_ops_flags = send_ops;
-	}
-	qp = medgedv_create_qp(side->ctx, &attr, &dv, sizeof(dv));
-	if (qp)
-		init->cap = attr.cap;
-	return qp;
+	return create_dv_qp(side, init, create_flags, send_ops);
 }
 
 static void refused(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr,

@@ -7,11 +7,11 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <infiniband/medgedv.h>
 
+#include "dv_qp.h"
 #include "verbs_test.h"
 
 enum {
@@ -42,27 +42,11 @@ static bool polled = true;
 
 static struct ibv_qp *create_qp(struct side *side, struct ibv_qp_init_attr *init)
 {
-	struct medgedv_qp_init_attr dv = { .create_flags = create_flags };
-	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = init->send_cq,
-		.recv_cq = init->recv_cq,
-		.cap = init->cap,
-		.qp_type = init->qp_type,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = side->pd,
-	};
+	uint32_t flags = create_flags;
 
 	/* Of the side that posts, which comes first. */
 	create_flags = 0;
-	return medgedv_create_qp(side->ctx, &attr, &dv, sizeof(dv));
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+	return create_dv_qp(side, init, flags, 0);
 }
 
 /* Of the posting device, once the kernel shows none that is older. */

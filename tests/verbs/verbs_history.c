@@ -25,6 +25,7 @@
 
 #include <infiniband/medgedv.h>
 
+#include "dv_qp.h"
 #include "verbs_test.h"
 
 enum {
@@ -59,19 +60,8 @@ static struct ibv_mr *tmr[2], *smr, *kmr;
 
 static struct ibv_qp *create_qp(struct side *side, struct ibv_qp_init_attr *init)
 {
-	struct medgedv_qp_init_attr dv = {
-		.create_flags = relaxed_qp ? MEDGEDV_QP_CREATE_RELAXED : 0,
-	};
-	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = init->send_cq,
-		.recv_cq = init->recv_cq,
-		.cap = init->cap,
-		.qp_type = init->qp_type,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = side->pd,
-	};
-
-	return medgedv_create_qp(side->ctx, &attr, &dv, sizeof(dv));
+	return create_dv_qp(side, init,
+			    relaxed_qp ? MEDGEDV_QP_CREATE_RELAXED : 0, 0);
 }
 
 static bool consumes(const struct op *op)

@@ -67,12 +67,17 @@ uint64_t rng_seed(const char *arg)
 	return seed ? seed : 1;
 }
 
-uint64_t now_ms(void)
+uint64_t now_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+uint64_t now_ms(void)
+{
+	return now_ns() / 1000000;
 }
 
 void side_open(struct side *side, const char *dev, const char *gid_index)

@@ -75,6 +75,7 @@ uint64_t rng_below(uint64_t *state, uint64_t bound);
 void rng_fill(uint64_t *state, void *buf, size_t len);
 uint64_t rng_seed(const char *arg);
 
+uint64_t now_ns(void);
 uint64_t now_ms(void);
 
 /*
