@@ -12,6 +12,7 @@
 #include "node.h"
 #include "qp.h"
 #include "rail.h"
+#include "trace.h"
 
 enum { PROBE_HEADROOM = 64 };
 
@@ -36,9 +37,27 @@ static void send_probe(struct medge_device *dev, u32 rail, const u8 *mac,
 }
 
 /* Under node->lock. */
+static void trace_paths(struct medge_node *node)
+{
+	struct medge_path_info info;
+	u32 i;
+
+	for (i = 0; i < MEDGE_MAX_PATHS; i++) {
+		if (!medge_peer_path(node->peer, i, &info) ||
+		    node->traced[i] == (u32)info.changes)
+			continue;
+		node->traced[i] = info.changes;
+		trace_medge_path(node, &info);
+	}
+}
+
+/* Ends each use of the peer. Under node->lock. */
 static void set_timer(struct medge_node *node)
 {
 	u64 at = medge_peer_deadline(node->peer);
+
+	if (trace_medge_path_enabled())
+		trace_paths(node);
 
 	/* Then the QPs must be told. */
 	if (medge_peer_changes(node->peer) != node->told)

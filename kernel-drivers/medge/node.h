@@ -24,6 +24,7 @@ struct medge_qp;
  * @peer: its paths; their generation is read without @lock
  * @timer_at: what @timer is set to; MEDGE_NEVER: off
  * @told: as many changes of paths all QPs have been told of
+ * @traced: as many changes of each path the tracepoint has told
  * @dead: @timer is not to be set any more
  */
 struct medge_node {
@@ -38,6 +39,7 @@ struct medge_node {
 	struct medge_peer *peer;
 	u64 timer_at;
 	u32 told;
+	u32 traced[MEDGE_MAX_PATHS];
 	bool dead;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Tracepoints, /sys/kernel/tracing/events/medge: frames, ops, holds, rails. They
+ * Tracepoints, /sys/kernel/tracing/events/medge: frames, ops, holds, rails, paths. They
  * cost nothing to speak of while they are off.
  */
 #undef TRACE_SYSTEM
@@ -9,9 +9,11 @@
 #if !defined(MEDGE_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define MEDGE_TRACE_H
 
+#include <linux/etherdevice.h>
 #include <linux/tracepoint.h>
 
 #include "device.h"
+#include "node.h"
 #include "qp.h"
 
 #ifndef MEDGE_TRACE_NAMES
@@ -31,6 +33,16 @@
 	{ MEDGE_RAIL_NO_CARRIER, "no carrier" },			\
 	{ MEDGE_RAIL_SMALL_MTU, "small mtu" },				\
 	{ MEDGE_RAIL_LEAVES, "leaves" }
+#define MEDGE_PATH_STATE_NAMES						\
+	{ MEDGE_PATH_PROBING, "probing" }, { MEDGE_PATH_UP, "up" },	\
+	{ MEDGE_PATH_SUSPECT, "suspect" }, { MEDGE_PATH_DOWN, "down" },	\
+	{ MEDGE_PATH_DRAINING, "draining" }
+#define MEDGE_PATH_WHY_NAMES						\
+	{ MEDGE_WHY_NEW, "new" }, { MEDGE_WHY_ANSWERED, "answered" },	\
+	{ MEDGE_WHY_SILENT, "silent" }, { MEDGE_WHY_DOUBTED, "doubted" },	\
+	{ MEDGE_WHY_NO_ANSWER, "no answer" }, { MEDGE_WHY_LOSSY, "lossy" },	\
+	{ MEDGE_WHY_CARRIER, "carrier" }, { MEDGE_WHY_ADMIN, "admin" },	\
+	{ MEDGE_WHY_GONE, "gone" }
 #define MEDGE_OP_FLAG_NAMES						\
 	{ MEDGE_OP_STRICT, "strict" },					\
 	{ MEDGE_OP_FENCE_BACKWARD, "backward" },			\
@@ -240,6 +252,44 @@ TRACE_EVENT(medge_rail,
 		  __entry->index, __entry->netdev, __entry->up ? "up" : "down",
 		  __entry->speed,
 		  __print_symbolic(__entry->why, MEDGE_RAIL_WHY_NAMES))
+);
+
+/* A path to a peer is in another state. */
+TRACE_EVENT(medge_path,
+	TP_PROTO(const struct medge_node *node,
+		 const struct medge_path_info *path),
+	TP_ARGS(node, path),
+	TP_STRUCT__entry(
+		__array(char, dev, IB_DEVICE_NAME_MAX)
+		__array(u8, peer, ETH_ALEN)
+		__field(u8, rail)
+		__field(u8, peer_rail)
+		__field(u8, state)
+		__field(u8, why)
+		__field(u32, weight)
+		__field(u32, loss_ppm)
+		__field(u64, srtt)
+	),
+	TP_fast_assign(
+		strscpy(__entry->dev, dev_name(&node->dev->ibdev.dev),
+			sizeof(__entry->dev));
+		ether_addr_copy(__entry->peer, node->l2.dmac);
+		__entry->rail = path->rail;
+		__entry->peer_rail = path->peer_rail;
+		__entry->state = path->state;
+		__entry->why = path->why;
+		__entry->weight = path->weight;
+		__entry->loss_ppm = path->loss_ppm;
+		__entry->srtt = path->srtt;
+	),
+	TP_printk("%s peer %pM rail %u peer_rail %d %s: %s, weight %u loss_ppm %u srtt_us %llu",
+		  __entry->dev, __entry->peer, __entry->rail,
+		  __entry->peer_rail == MEDGE_RAIL_ANY ? -1 :
+		  __entry->peer_rail,
+		  __print_symbolic(__entry->state, MEDGE_PATH_STATE_NAMES),
+		  __print_symbolic(__entry->why, MEDGE_PATH_WHY_NAMES),
+		  __entry->weight, __entry->loss_ppm,
+		  div_u64(__entry->srtt, NSEC_PER_USEC))
 );
 
 #endif /* MEDGE_TRACE_H */

@@ -21,7 +21,6 @@ static const char *const why_names[MEDGE_WHYS] = {
 	[MEDGE_WHY_CARRIER] = "carrier",
 	[MEDGE_WHY_ADMIN] = "admin",
 	[MEDGE_WHY_GONE] = "gone",
-	[MEDGE_WHY_SPARE] = "spare",
 };
 
 const char *medge_path_state_name(u8 state)

@@ -22,6 +22,15 @@
  *   DOWN      no carrier, no answer, or too many losses; asked ever more rarely
  *   DRAINING  either side's administrator wants it free
  *
+ * A path is a local rail, and whichever rail of the peer's that leads to. All
+ * slaves of a bond have the bond's address, the only one that each of them
+ * accepts in every mode; so nobody but the network decides where a frame comes
+ * out, and there are no pairs to choose from: cabled one to one, it is the rail
+ * at the other end; in one switched network, the port at which the switch saw
+ * that address last, the same for all rails. Replies tell which it is, and rails
+ * that lead to one share its speed. Who wants more of a switch gives each rail
+ * a network of its own.
+ *
  * What has no better way takes what there is: verbs' retry rules decide when
  * to give up, not a path's state.
  */
@@ -57,7 +66,6 @@ enum medge_path_why {
 	MEDGE_WHY_CARRIER,		/* lost, here or there; or back */
 	MEDGE_WHY_ADMIN,		/* draining begins or ends */
 	MEDGE_WHY_GONE,			/* the rail is no more */
-	MEDGE_WHY_SPARE,		/* others serve both its rails */
 	MEDGE_WHYS,
 };
 
