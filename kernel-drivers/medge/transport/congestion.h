@@ -8,9 +8,9 @@
  * proportion to the excess, once a round trip. The standing queue is the least
  * delay of a round trip, not its mean: what a busy CPU adds to some frames is
  * none. Where the peer sends as well, what is measured is the queues of both ways,
- * so that more is wanted: each would give way to the other's. Marks (ECN, where a path has it) and losses shrink the window by their
- * share of a round trip's bytes, so that a rail that loses at random is not
- * mistaken for a full one.
+ * so that more is wanted: each would give way to the other's. Marks (ECN, where a
+ * path has it) and losses shrink the window by their share of a round trip's
+ * bytes, so that a rail that loses at random is not mistaken for a full one.
  */
 #ifndef MEDGE_TRANSPORT_CONGESTION_H
 #define MEDGE_TRANSPORT_CONGESTION_H
