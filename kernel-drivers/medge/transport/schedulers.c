@@ -94,8 +94,8 @@ static bool moves(const struct medge_conn_path *r, u64 now)
 	return now - r->cong.round < 2 * r->cong.rtt + MEDGE_MSEC;
 }
 
-/* Of @paths that are as good as the best, the one that has carried least. */
-static s32 in_turn(const struct medge_conn *c, u64 paths, u32 bytes, u64 best)
+/* Of @paths by which @bytes are there at @until, the one that has carried least. */
+static s32 in_turn(const struct medge_conn *c, u64 paths, u32 bytes, u64 until)
 {
 	s32 path = -1;
 
@@ -103,7 +103,7 @@ static s32 in_turn(const struct medge_conn *c, u64 paths, u32 bytes, u64 best)
 		u32 i = __ffs64(paths);
 		const struct medge_conn_path *r = &c->paths[i];
 
-		if (finish(r, bytes) > best + best / AS_GOOD)
+		if (finish(r, bytes) > until)
 			continue;
 		if (path < 0 || r->charged < c->paths[path].charged)
 			path = i;
@@ -121,7 +121,7 @@ static s32 earliest(struct medge_conn *c, u64 now, u64 paths,
 {
 	u32 bytes = min_t(u32, p->bytes + MEDGE_HDR_LEN, c->cfg.seg_len);
 	u64 first_at = MEDGE_NEVER, open_at = MEDGE_NEVER, sum = 0;
-	u64 open = 0;
+	u64 open = 0, run;
 
 	for (; paths; paths &= paths - 1) {
 		u32 i = __ffs64(paths);
@@ -139,7 +139,9 @@ static s32 earliest(struct medge_conn *c, u64 now, u64 paths,
 	if (open_at > first_at &&
 	    open_at - first_at > div64_u64((c->unsent + bytes) * 1000000000ULL, sum))
 		return -1;
-	return in_turn(c, open, bytes, open_at);
+	/* Nor is one worse that is behind by less than a run takes on all of them. */
+	run = div64_u64(min_t(u64, p->bytes, c->cfg.run_max) * 1000000000ULL, sum);
+	return in_turn(c, open, bytes, open_at + open_at / AS_GOOD + run);
 }
 
 /*
