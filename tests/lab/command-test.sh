@@ -39,7 +39,7 @@ entry() {
 	RUNNING[$!]=$name BEGAN[$!]=$SECONDS
 }
 
-# For a test that measures: nothing else runs beside it.
+# Nothing else runs beside it.
 entry_alone() {
 	entries_end
 	entry "$@"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# The list of all tests: one line each, in the order they begin. Quick ones first; those that measure last.
+# The list of all tests: one line each, in the order they begin. Quick ones first.
 # shellcheck shell=bash
 
 # entry NAME COMMAND...: COMMAND runs in the repository's root; its status 77 is a skip, whose reason is the
@@ -27,15 +27,8 @@ suite() {
 	# Every boot that a script in these directories asks for in its head, one a line:
 	#   # lab: --rails 2 --mtu 9000 --kernel debug
 	#   # lab: --type rxe -- ARGS FOR THE SCRIPT
-	# or, if it measures and wants the machine for itself,
-	#   # lab-alone: --rails 2
-	suite_boots lab entry
-	suite_boots lab-alone entry_alone
-}
-
-# suite_boots WORD ENTRY: an ENTRY for each line that begins with WORD.
-suite_boots() {
-	local script line name options case
+	# One at a time: what they wait for comes late where two guests share two CPUs, and some measure.
+	local script line options case
 	for script in tests/verbs/*.sh tests/glue/*.sh; do
 		[[ -x $script ]] || continue
 		name=${script#tests/}
@@ -43,8 +36,8 @@ suite_boots() {
 		while read -r line; do
 			options=() case=()
 			split_line "$line"
-			"$2" "$name${line:+ $line}" "$LAB/lab" exec "${options[@]}" -- "$script" "${case[@]}"
-		done < <(sed -n "s/^# $1: *//p" "$script")
+			entry_alone "$name${line:+ $line}" "$LAB/lab" exec "${options[@]}" -- "$script" "${case[@]}"
+		done < <(sed -n 's/^# lab: *//p' "$script")
 	done
 }
 

@@ -7,7 +7,7 @@
 #
 #   fence_bench.sh [OPTIONS OF fence_bench]
 #
-# lab-alone: --rails 2 --mtu 9000
+# lab: --rails 2 --mtu 9000
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

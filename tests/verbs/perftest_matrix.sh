@@ -6,7 +6,6 @@
 #   perftest_matrix.sh [--full]    --full: perftest's own iteration counts
 #
 # lab: --rails 2 --mtu 9000 --timeout 900
-# lab: --rails 1 --mtu 1500 --timeout 900
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -6,7 +6,6 @@
 #
 #   perftest_patches.sh [--full]    --full: every tool over every type, and more of the fences' figures
 #
-# lab: --type medge,rxe,siw --rails 2 --mtu 9000
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -19,11 +19,6 @@
 # others took more than STOLEN_MOST of the CPUs' time before or after each of them,
 # the machine is too busy to judge: the row is shown, and nothing is said of it.
 #
-# lab-alone: --rails 1 --rate 1gbit --mtu 9000 --host awake
-# lab-alone: --rails 2 --rate 1gbit --mtu 9000 --host awake
-# lab-alone: --rails 4 --rate 1gbit --mtu 9000 --host awake
-# lab-alone: --rails 8 --rate 1gbit --mtu 9000 --host awake
-#
 # shellcheck disable=SC2317 # judge calls what its arguments name
 set -u
 # shellcheck source=tests/verbs/lib.sh

@@ -10,8 +10,6 @@
 # measure another one.
 #
 #   speed_floor.sh [RUNS]    default 5
-#
-# lab-alone: --rails 2 --mtu 9000 --host awake -- 3
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
