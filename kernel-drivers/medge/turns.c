@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Turns: what is posted is built under the lock and sent without it. */
 #include "qp.h"
 #include "turns.h"
 

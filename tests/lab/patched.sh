@@ -45,4 +45,3 @@ perftest_source() {
 		patch -sp1 --fuzz=0 -d "$dir" <"$patch" || die "${patch##*/} does not apply to $PERFTEST_BASE"
 	done
 }
-

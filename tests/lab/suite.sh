@@ -5,7 +5,7 @@
 # entry NAME COMMAND...: COMMAND runs in the repository's root; its status 77 is a skip, whose reason is the
 # last line of its output.
 suite() {
-	local name case
+	local script line name options case
 	entry shellcheck "$LAB/check-shell.sh"
 	entry spelling "$LAB/lab" check spelling
 	entry checkpatch "$LAB/lab" check style
@@ -28,7 +28,6 @@ suite() {
 	#   # lab: --rails 2 --mtu 9000 --kernel debug
 	#   # lab: --type rxe -- ARGS FOR THE SCRIPT
 	# One at a time: what they wait for comes late where two guests share two CPUs, and some measure.
-	local script line options case
 	for script in tests/verbs/*.sh tests/glue/*.sh; do
 		[[ -x $script ]] || continue
 		name=${script#tests/}

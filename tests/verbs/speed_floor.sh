@@ -10,6 +10,7 @@
 # measure another one.
 #
 #   speed_floor.sh [RUNS]    default 5
+#
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
