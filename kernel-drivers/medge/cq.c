@@ -191,6 +191,18 @@ int medge_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	return flags & IB_CQ_REPORT_MISSED_EVENTS && missed;
 }
 
+u32 medge_cq_unread(struct medge_cq *cq, u32 *cons)
+{
+	u32 n;
+
+	/* Or the ring may be exchanged for a larger one. */
+	spin_lock(&cq->lock);
+	*cons = READ_ONCE(cq->ring.hdr->cons);
+	n = cq->ring.prod - *cons;
+	spin_unlock(&cq->lock);
+	return n;
+}
+
 /* Under cq->lock. Return: false if the ring is full, which a lying user can make it. */
 static bool put_cqe(struct medge_cq *cq, const struct medge_cqe *cqe)
 {

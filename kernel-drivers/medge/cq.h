@@ -44,6 +44,9 @@ static inline struct medge_cq *to_medge_cq(struct ib_cq *ibcq)
 void medge_cq_add(struct medge_cq *cq, const struct medge_cqe *cqe,
 		  bool solicited);
 
+/* How many CQEs its user has not read, and has (@cons; wraps), as he tells. BHs are off. */
+u32 medge_cq_unread(struct medge_cq *cq, u32 *cons);
+
 int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
 int medge_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);

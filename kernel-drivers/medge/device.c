@@ -53,6 +53,12 @@ static void dealloc_driver(struct ib_device *ibdev)
 	rtnl_unlock();
 }
 
+/* It is registered, and has its name. */
+static int enable_driver(struct ib_device *ibdev)
+{
+	return medge_poller_set(to_medge_device(ibdev), MEDGE_POLL_AUTO);
+}
+
 static const struct ib_device_ops device_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
@@ -73,6 +79,7 @@ static const struct ib_device_ops device_ops = {
 	.create_user_ah = medge_create_ah,
 	.dealloc_dm = medge_dealloc_dm,
 	.dealloc_driver = dealloc_driver,
+	.enable_driver = enable_driver,
 	.dealloc_mw = medge_dealloc_mw,
 	.dealloc_pd = medge_dealloc_pd,
 	.dealloc_ucontext = medge_dealloc_ucontext,
@@ -249,7 +256,9 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 	xa_init(&dev->srqs);
 	medge_rails_init(dev);
 	medge_nodes_init(dev);
-	medge_poller_init(dev);
+	err = medge_poller_init(dev);
+	if (err)
+		return err;
 	err = medge_stats_init(dev);
 	if (err)
 		goto no_stats;
@@ -268,6 +277,7 @@ no_groups:
 	medge_mr_table_destroy(dev);
 no_stats:
 	medge_stats_destroy(dev);
+	medge_poller_destroy(dev);
 	return err;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Look at rings and rails instead of being told. */
+#include <linux/kernel_stat.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/tick.h>
 #include <net/busy_poll.h>
 
+#include "cq.h"
 #include "device.h"
 #include "poller.h"
 #include "qp.h"
@@ -11,6 +14,7 @@
 
 static const char * const names[MEDGE_POLLINGS] = {
 	[MEDGE_POLL_OFF] = "off",
+	[MEDGE_POLL_AUTO] = "auto",
 	[MEDGE_POLL_ASKED] = "asked",
 	[MEDGE_POLL_ALL] = "all",
 };
@@ -49,6 +53,24 @@ static void unwatch(struct medge_qp *qp)
 	}
 }
 
+/* Under poller->lock. */
+static void choose(struct medge_poller *poller, struct medge_polled *polled)
+{
+	bool wanted;
+
+	if (poller->mode != MEDGE_POLL_AUTO)
+		polled->streams = false;
+	wanted = poller->mode == MEDGE_POLL_ALL || polled->streams ||
+		 (polled->asked && poller->mode != MEDGE_POLL_OFF);
+	WRITE_ONCE(polled->wanted, wanted);
+	if (!wanted) {
+		unwatch(container_of(polled, struct medge_qp, polled));
+		list_del_init(&polled->turn);
+	} else if (list_empty(&polled->turn)) {
+		list_add_tail(&polled->turn, &poller->turns);
+	}
+}
+
 /*
  * Take what is new in the ring, if there is something, as a doorbell would.
  * What is not taken then, for want of room, will be when there is room: no
@@ -80,11 +102,8 @@ static bool look_at_rings(struct medge_poller *poller)
 	bool found = false;
 
 	mutex_lock(&poller->lock);
-	list_for_each_entry(polled, &poller->qps, entry) {
-		if (!polled->wanted)
-			continue;
+	list_for_each_entry(polled, &poller->turns, turn)
 		found |= look(container_of(polled, struct medge_qp, polled));
-	}
 	mutex_unlock(&poller->lock);
 	return found;
 }
@@ -107,18 +126,83 @@ static void look_at_rails(struct medge_poller *poller)
 #endif
 }
 
-static void sleep(struct medge_device *dev)
+static void end_streams(struct medge_poller *poller)
 {
-	struct medge_poller *poller = &dev->poller;
+	struct medge_polled *polled, *next;
+
+	mutex_lock(&poller->lock);
+	WRITE_ONCE(poller->streaming, false);
+	list_for_each_entry_safe(polled, next, &poller->turns, turn) {
+		polled->streams = false;
+		choose(poller, polled);
+	}
+	mutex_unlock(&poller->lock);
+}
+
+static void unwatch_all(struct medge_poller *poller)
+{
 	struct medge_polled *polled;
 
 	mutex_lock(&poller->lock);
-	list_for_each_entry(polled, &poller->qps, entry)
+	list_for_each_entry(polled, &poller->turns, turn)
 		unwatch(container_of(polled, struct medge_qp, polled));
 	mutex_unlock(&poller->lock);
+}
+
+/* What tasks have had of a CPU, in ns; softirqs are not among them. */
+static u64 tasks_had(int cpu)
+{
+	const u64 *stat = kcpustat_cpu(cpu).cpustat;
+
+	return stat[CPUTIME_USER] + stat[CPUTIME_NICE] + stat[CPUTIME_SYSTEM];
+}
+
+/*
+ * Somebody else wants this CPU, and nobody asked for this thread: who posts
+ * rings while it is away. Streams were taken because the CPU had nothing to do;
+ * a task that has it at a tick ends that. ksoftirqd does not: it may well be
+ * there for our frames.
+ */
+static void step_aside(struct medge_poller *poller)
+{
+	int cpu = raw_smp_processor_id();
+	u64 had = tasks_had(cpu);
+
+	unwatch_all(poller);
+	cond_resched();
+	if (tasks_had(cpu) == had)
+		return;
+	WRITE_ONCE(poller->rested,
+		   jiffies + msecs_to_jiffies(MEDGE_STREAM_REST_MS));
+	end_streams(poller);
+}
+
+/*
+ * Go where it is quiet. The scheduler may have put this thread to the poster,
+ * and would take some ticks to see that he leaves no room; but where it may run
+ * is the administrator's to say.
+ */
+static void move(struct medge_poller *poller)
+{
+	int cpu = xchg(&poller->cpu, -1);
+
+	if (cpu < 0 || !cpumask_test_cpu(cpu, current->cpus_ptr))
+		return;
+	cpumask_copy(poller->allowed, current->cpus_ptr);
+	if (!set_cpus_allowed_ptr(current, cpumask_of(cpu)))
+		set_cpus_allowed_ptr(current, poller->allowed);
+}
+
+static void sleep(struct medge_device *dev)
+{
+	struct medge_poller *poller = &dev->poller;
+
+	unwatch_all(poller);
+	end_streams(poller);
 
 	wait_event_idle(poller->wait,
 			READ_ONCE(poller->traffic) || kthread_should_stop());
+	move(poller);
 	local_bh_disable();
 	medge_count(dev, poller_wakes);
 	local_bh_enable();
@@ -136,6 +220,12 @@ static int poll(void *arg)
 
 		look_at_rails(poller);
 		busy |= xchg(&poller->traffic, 0);
+		if (need_resched() &&
+		    READ_ONCE(poller->mode) == MEDGE_POLL_AUTO) {
+			step_aside(poller);
+			/* What came meanwhile is to be seen first. */
+			busy = true;
+		}
 		if (!busy && ktime_get_ns() - busy_at <= idle) {
 			/* Who shares the CPU may be who posts, or polls his CQ. */
 			yield();
@@ -173,18 +263,118 @@ void medge_poller_frame(struct medge_poller *poller, u32 rail,
 	medge_poller_wake(poller);
 }
 
-/* ---- who is polled ---- */
+/* ---- streams ---- */
 
-/* Under poller->lock. */
-static void choose(struct medge_poller *poller, struct medge_polled *polled)
+/*
+ * Does its user post more than he waits for? Then there are ops that are not
+ * complete, or completions that he has not read, or he asks for few of them.
+ * Under qp->lock.
+ */
+static bool is_ahead(const struct medge_qp *qp)
 {
-	bool wanted = poller->mode == MEDGE_POLL_ALL ||
-		      (poller->mode == MEDGE_POLL_ASKED && polled->asked);
+	u32 cons, ahead = medge_cq_unread(medge_qp_send_cq(qp), &cons);
 
-	WRITE_ONCE(polled->wanted, wanted);
-	if (!wanted)
-		unwatch(container_of(polled, struct medge_qp, polled));
+	if (qp->conn)
+		ahead += medge_conn_next_op(qp->conn) -
+			 medge_conn_oldest_op(qp->conn);
+	if (ahead >= MEDGE_STREAM_AHEAD)
+		return true;
+	return qp->polled.rings >= MEDGE_STREAM_RINGS &&
+	       cons - qp->polled.reaped <= qp->polled.rings / MEDGE_STREAM_AHEAD;
 }
+
+/* Another one each time, so that it need not look at all of them at once. */
+static int other_cpu(int last)
+{
+	int self = raw_smp_processor_id(), cpu = last;
+
+	do {
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu >= nr_cpu_ids)
+			cpu = cpumask_first(cpu_online_mask);
+	} while (cpu == self && num_online_cpus() > 1);
+	return cpu;
+}
+
+static void watch_for_stream(struct medge_qp *qp, u64 now)
+{
+	struct medge_polled *polled = &qp->polled;
+
+	WRITE_ONCE(polled->rings, 0);
+	WRITE_ONCE(polled->in_rings, 0);
+	WRITE_ONCE(polled->since, now);
+	polled->all_rings = READ_ONCE(qp->dev->poller.rings);
+	medge_cq_unread(medge_qp_send_cq(qp), &polled->reaped);
+	polled->cpu = other_cpu(polled->cpu);
+	polled->cpu_idle_us = get_cpu_idle_time_us(polled->cpu, NULL);
+}
+
+static bool is_stream(const struct medge_qp *qp, u64 now)
+{
+	const struct medge_polled *polled = &qp->polled;
+	u64 ns = now - polled->since;
+	u64 rings = READ_ONCE(qp->dev->poller.rings) - polled->all_rings;
+	/* Without tickless idle nobody counts it, and it does not change. */
+	u64 idle_us = get_cpu_idle_time_us(polled->cpu, NULL) -
+		      polled->cpu_idle_us;
+
+	if (ns > rings * MEDGE_STREAM_GAP_US * NSEC_PER_USEC &&
+	    polled->in_rings < ns / 2)
+		return false;
+	return idle_us * NSEC_PER_USEC >= ns / 2 &&
+	       time_after_eq(jiffies, READ_ONCE(qp->dev->poller.rested));
+}
+
+static void take_stream(struct medge_qp *qp)
+{
+	struct medge_poller *poller = &qp->dev->poller;
+
+	mutex_lock(&poller->lock);
+	if (!list_empty(&qp->polled.entry)) {
+		if (!poller->streaming)
+			WRITE_ONCE(poller->cpu, qp->polled.cpu);
+		qp->polled.streams = true;
+		choose(poller, &qp->polled);
+		/* Or the mode has just changed. */
+		if (qp->polled.streams)
+			WRITE_ONCE(poller->streaming, true);
+	}
+	mutex_unlock(&poller->lock);
+	medge_poller_wake(poller);
+}
+
+void medge_poller_rang(struct medge_qp *qp, u64 began)
+{
+	struct medge_poller *poller = &qp->dev->poller;
+	struct medge_polled *polled = &qp->polled;
+	bool watched, stream;
+	u64 now;
+
+	if (READ_ONCE(poller->mode) != MEDGE_POLL_AUTO ||
+	    READ_ONCE(polled->wanted) || list_empty(&polled->entry))
+		return;
+	/* Where threads ring at once, a count may be lost. */
+	now = ktime_get_ns();
+	WRITE_ONCE(polled->in_rings, READ_ONCE(polled->in_rings) + now - began);
+	WRITE_ONCE(polled->rings, READ_ONCE(polled->rings) + 1);
+	WRITE_ONCE(poller->rings, READ_ONCE(poller->rings) + 1);
+	watched = now - READ_ONCE(polled->since) >=
+		  MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC;
+	/* While it is awake for one, others cost nothing. */
+	if (!watched && !READ_ONCE(poller->streaming))
+		return;
+
+	spin_lock_bh(&qp->lock);
+	stream = (READ_ONCE(poller->streaming) || is_stream(qp, now)) &&
+		 is_ahead(qp);
+	if (watched)
+		watch_for_stream(qp, now);
+	spin_unlock_bh(&qp->lock);
+	if (stream)
+		take_stream(qp);
+}
+
+/* ---- who is polled ---- */
 
 void medge_poller_add(struct medge_qp *qp)
 {
@@ -205,6 +395,7 @@ void medge_poller_remove(struct medge_qp *qp)
 
 	mutex_lock(&poller->lock);
 	list_del_init(&qp->polled.entry);
+	list_del_init(&qp->polled.turn);
 	mutex_unlock(&poller->lock);
 }
 
@@ -213,7 +404,9 @@ static void set_mode(struct medge_poller *poller, enum medge_polling mode)
 	struct medge_polled *polled;
 
 	mutex_lock(&poller->lock);
-	poller->mode = mode;
+	WRITE_ONCE(poller->mode, mode);
+	if (mode != MEDGE_POLL_AUTO)
+		WRITE_ONCE(poller->streaming, false);
 	list_for_each_entry(polled, &poller->qps, entry)
 		choose(poller, polled);
 	mutex_unlock(&poller->lock);
@@ -256,19 +449,26 @@ int medge_poller_set(struct medge_device *dev, enum medge_polling mode)
 	return err;
 }
 
-void medge_poller_init(struct medge_device *dev)
+int medge_poller_init(struct medge_device *dev)
 {
 	struct medge_poller *poller = &dev->poller;
 
+	if (!alloc_cpumask_var(&poller->allowed, GFP_KERNEL))
+		return -ENOMEM;
 	mutex_init(&poller->control);
 	mutex_init(&poller->lock);
 	INIT_LIST_HEAD(&poller->qps);
+	INIT_LIST_HEAD(&poller->turns);
 	poller->idle_us = MEDGE_POLL_IDLE_US;
+	poller->rested = jiffies;
+	poller->cpu = -1;
 	init_waitqueue_head(&poller->wait);
+	return 0;
 }
 
 void medge_poller_destroy(struct medge_device *dev)
 {
 	stop(&dev->poller);
+	free_cpumask_var(dev->poller.allowed);
 	WARN_ON(!list_empty(&dev->poller.qps));
 }

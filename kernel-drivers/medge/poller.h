@@ -8,6 +8,7 @@
 #ifndef MEDGE_POLLER_H
 #define MEDGE_POLLER_H
 
+#include <linux/cpumask.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
@@ -23,6 +24,7 @@ struct medge_qp;
 /* Whose QPs are polled. */
 enum medge_polling {
 	MEDGE_POLL_OFF,			/* nobody's */
+	MEDGE_POLL_AUTO,		/* who asked, and streams while a CPU idles */
 	MEDGE_POLL_ASKED,		/* who asked for it when it was created */
 	MEDGE_POLL_ALL,			/* all that user space posts to */
 	MEDGE_POLLINGS,
@@ -31,6 +33,19 @@ enum medge_polling {
 enum {
 	MEDGE_POLL_IDLE_US = 1000,
 	MEDGE_POLL_IDLE_US_MAX = 10 * 1000 * 1000,
+	/*
+	 * A stream, when watched for so long: doorbells this near to each
+	 * other, or that took half of the poster's time, and the poster ahead
+	 * of what has completed. Who posts one op and waits for it is none,
+	 * and neither is who has better to do. It takes some ticks to see how
+	 * much time another CPU spends idle.
+	 */
+	MEDGE_STREAM_WATCH_MS = 20,
+	MEDGE_STREAM_GAP_US = 250,
+	MEDGE_STREAM_AHEAD = 4,		/* ops; and posts for each completion */
+	MEDGE_STREAM_RINGS = 16,	/* at least */
+	/* Somebody else has had the poller's CPU: no streams for so long. */
+	MEDGE_STREAM_REST_MS = 100,
 };
 
 /**
@@ -38,9 +53,15 @@ enum {
  * @control: serializes changes of @mode, with starts and stops of @task
  * @lock: guards what follows it; held for a round over all QPs
  * @qps: all that could be polled
+ * @turns: those that are
  * @task: NULL: there is none; read without a lock, too
  * @idle_us: how long it stays awake for nothing; read without a lock
  * @traffic: there was some, since it was last cleared
+ * @rested: jiffies: from then on it may take streams
+ * @streaming: it has taken a stream
+ * @rings: doorbells of all that it could take
+ * @cpu: where it should go when it wakes, or -1; an int, for xchg()
+ * @allowed: for that; its own
  * @napi: by rail: the NAPI instance that its frames came from last; 0: none
  */
 struct medge_poller {
@@ -50,9 +71,15 @@ struct medge_poller {
 	struct mutex lock;
 	enum medge_polling mode;
 	struct list_head qps;
+	struct list_head turns;
 
 	u32 idle_us;
 	u32 traffic;			/* or 0; a word, for xchg() */
+	unsigned long rested;
+	bool streaming;
+	unsigned long rings;
+	int cpu;
+	cpumask_var_t allowed;
 	wait_queue_head_t wait;
 	u32 napi[MEDGE_MAX_RAILS];
 };
@@ -60,23 +87,43 @@ struct medge_poller {
 /**
  * struct medge_polled - what the poller knows of a QP
  * @entry: in poller->qps; empty: it is not
+ * @turn: in poller->turns, while @wanted
  * @asked: MEDGE_CREATE_QP_POLLED
+ * @streams: it was seen to be a stream, and the poller has not slept since
  * @wanted: the device's mode says so; changes under poller->lock
  * @watched: the poller is awake, and looks: who posts need not ring. Changes
  *           under both poller->lock and qp->lock
  * @prod: the ring's, when the poller looked last; its own
+ * @rings: doorbells since @since, which tell a stream
+ * @all_rings: poller->rings then
+ * @in_rings: what they took, in ns
+ * @since: ns; this and what follows under qp->lock
+ * @reaped: how many CQEs its user had read then; wraps
+ * @cpu: one that may be idle, and poll
+ * @cpu_idle_us: how long it had been idle then, in all
  */
 struct medge_polled {
 	struct list_head entry;
+	struct list_head turn;
 	bool asked;
+	bool streams;
 	bool wanted;
 	bool watched;
 	u32 prod;
+
+	u32 rings;
+	u32 reaped;
+	unsigned long all_rings;
+	int cpu;
+	u64 in_rings;
+	u64 since;
+	u64 cpu_idle_us;
 };
 
 const char *medge_polling_name(u32 mode);
 
-void medge_poller_init(struct medge_device *dev);
+/* Return: 0 or -ENOMEM. */
+int medge_poller_init(struct medge_device *dev);
 /* No QP is left. */
 void medge_poller_destroy(struct medge_device *dev);
 /* Starts or stops the thread. May sleep. */
@@ -91,6 +138,13 @@ static inline bool medge_poller_is_at_it(const struct medge_poller *poller)
 {
 	return READ_ONCE(poller->task) == current && !in_serving_softirq();
 }
+
+/*
+ * After a doorbell of a QP that is not wanted, which came at @began (ns): if it
+ * is one of a stream, and another CPU has nothing to do, the poller takes it
+ * over. May sleep, except for kernel consumers' QPs.
+ */
+void medge_poller_rang(struct medge_qp *qp, u64 began);
 
 /* Of a QP that is wanted: the poller should be awake. Any context. */
 void medge_poller_wake(struct medge_poller *poller);

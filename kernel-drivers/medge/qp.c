@@ -452,6 +452,7 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	qp->relaxed = req->flags & MEDGE_CREATE_QP_RELAXED;
 	qp->polled.asked = req->flags & MEDGE_CREATE_QP_POLLED;
 	INIT_LIST_HEAD(&qp->polled.entry);
+	INIT_LIST_HEAD(&qp->polled.turn);
 	qp->sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->max_sge = init->cap.max_send_sge;
 	qp->max_recv_sge = init->cap.max_recv_sge;

@@ -9,7 +9,8 @@
  *   scheduler  all there are, the chosen one in brackets, as block devices show
  *           theirs; write one to choose it
  *   polling whose QPs the device's poller looks at, in the same way: nobody's
- *           (off), theirs who asked for it, or all
+ *           (off), theirs who asked for it, these and streams while a CPU
+ *           idles (auto), or all
  *   polling_idle_us
  *           how long the poller stays awake without traffic
  */

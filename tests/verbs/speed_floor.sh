@@ -11,6 +11,8 @@
 #
 #   speed_floor.sh [RUNS]    default 5
 #
+# lab: --rails 2 --mtu 9000 -- 3
+#
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
