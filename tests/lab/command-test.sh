@@ -4,11 +4,12 @@
 
 . "$LAB/suite.sh"
 
-LIST='' NAMES=()
+LIST='' LONG='' NAMES=()
 JOBS=$(nproc)
 while [[ ${1:-} == -* ]]; do
 	case $1 in
 	--list) LIST=1 ;;
+	--long) LONG=1 ;;
 	--jobs)
 		JOBS=$(number --jobs "${2:-}" 1 64)
 		shift
@@ -35,7 +36,7 @@ entry() {
 	while ((${#RUNNING[@]} >= JOBS)); do
 		entry_end
 	done
-	setpriv --pdeathsig TERM -- timeout --foreground -k 30 1800 "$@" >"$(log_of "$name")" 2>&1 </dev/null &
+	setpriv --pdeathsig TERM -- timeout --foreground -k 30 "${LONG:+1}1800" "$@" >"$(log_of "$name")" 2>&1 </dev/null &
 	RUNNING[$!]=$name BEGAN[$!]=$SECONDS
 }
 

@@ -27,6 +27,7 @@ suite() {
 	# Every boot that a script in these directories asks for in its head, one a line:
 	#   # lab: --rails 2 --mtu 9000 --kernel debug
 	#   # lab: --type rxe -- ARGS FOR THE SCRIPT
+	#   # lab long: only with lab test --long
 	# One at a time: what they wait for comes late where two guests share two CPUs, and some measure.
 	for script in tests/verbs/*.sh tests/glue/*.sh; do
 		[[ -x $script ]] || continue
@@ -36,7 +37,7 @@ suite() {
 			options=() case=()
 			split_line "$line"
 			entry_alone "$name${line:+ $line}" "$LAB/lab" exec "${options[@]}" -- "$script" "${case[@]}"
-		done < <(sed -n 's/^# lab: *//p' "$script")
+		done < <(sed -nE "s/^# lab${LONG:+( long)?}: *//p" "$script")
 	done
 }
 

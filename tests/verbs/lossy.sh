@@ -4,16 +4,23 @@
 # The same core over rails that lose, duplicate and reorder frames: everything
 # finishes, and every byte is right.
 #
-#   lossy.sh [NETEM...]    in tc's words; SEED=N repeats a run
+#   lossy.sh [--short] [NETEM...]    in tc's words; SEED=N repeats a run
 #
-# lab: --rails 2 --mtu 9000 --timeout 900
-# lab: --rails 2 --mtu 1500 --timeout 900
-# lab: --rails 2 --mtu 9000 --kernel debug --timeout 1500 -- loss 2% duplicate 1% reorder 25% delay 300us
+# lab: --rails 2 --mtu 1500 -- --short
+# lab: --rails 2 --mtu 9000 --kernel debug -- --short loss 2% duplicate 1% reorder 25% delay 300us
+# lab long: --rails 2 --mtu 9000 --timeout 900
+# lab long: --rails 2 --mtu 1500 --timeout 900
+# lab long: --rails 2 --mtu 9000 --kernel debug --timeout 1500 -- loss 2% duplicate 1% reorder 25% delay 300us
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 LIMIT=${LIMIT:-200}
+SIZES=(-a -n 100) LAT_SIZES=(-a -n 20)
+if [ "${1:-}" = --short ]; then
+	SIZES=(-s 1000000 -n 100) LAT_SIZES=(-s 70000 -n 100)
+	shift
+fi
 if [ $# = 0 ]; then
 	set -- loss 2% duplicate 1% reorder 25% delay 200us
 fi
@@ -49,10 +56,10 @@ run "verbs_pattern --max 16 MiB --memory strict" "$LIMIT" "$pattern" --seed "$((
 run "verbs_order" "$LIMIT" "$order" --seed "$SEED" --ms 400
 run "verbs_errors" 400 "$errors"
 for tool in ib_write_bw ib_read_bw ib_send_bw; do
-	bench "$tool -a" perftest "$LIMIT" "$tool" -a -n 100
+	bench "$tool ${SIZES[*]}" perftest "$LIMIT" "$tool" "${SIZES[@]}"
 	bench "$tool -s 65536 -b -q 8" perftest "$LIMIT" "$tool" -s 65536 -b -q 8 -n 200
 done
-bench "ib_write_lat -a" perftest "$LIMIT" ib_write_lat -a -n 20
+bench "ib_write_lat ${LAT_SIZES[*]}" perftest "$LIMIT" ib_write_lat "${LAT_SIZES[@]}"
 bench ib_read_lat perftest "$LIMIT" ib_read_lat -n 300
 bench ib_send_lat perftest "$LIMIT" ib_send_lat -n 300
 bench "ibv_rc_pingpong -s 4097 -e" pingpong "$LIMIT" -c -e -s 4097 -n 200

@@ -5,13 +5,15 @@
 #
 #   perftest_matrix.sh [--full]    --full: perftest's own iteration counts
 #
-# lab: --rails 2 --mtu 9000 --timeout 900
+# lab: --rails 2 --mtu 9000
+# lab long: --rails 1 --mtu 1500 --timeout 1800
+# lab long: --rails 2 --mtu 9000 --timeout 3600 -- --full
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 LIMIT=${LIMIT:-120}
-COUNT=(-n 300)
+COUNT=(-n 100)
 case ${1:-} in
 --full) COUNT=() ;;
 '') ;;
@@ -51,7 +53,7 @@ bandwidths() {
 		bench "$tool -a" perftest "$LIMIT" "$tool" -a "${COUNT[@]}"
 		bench "$tool -a -b" perftest "$LIMIT" "$tool" -a -b "${COUNT[@]}"
 		bench "$tool -q 8" perftest "$LIMIT" "$tool" -q 8 "${COUNT[@]}"
-		bench "$tool -q 8 -a" perftest "$LIMIT" "$tool" -q 8 -a -n 100
+		bench "$tool -q 8 -a" perftest "$LIMIT" "$tool" -q 8 -a -n 30
 		bench "$tool -l 16" perftest "$LIMIT" "$tool" -l 16 -s 64 -n 4800
 		bench "$tool -s 67108864" perftest "$LIMIT" "$tool" -s 67108864 -n 20
 	done

@@ -3,20 +3,32 @@
 #
 # The programs of this directory: every byte, every order, every error.
 #
-#   verbs_programs.sh [pattern|order|errors]...    default: all; SEED=N repeats a run
+#   verbs_programs.sh [--rounds N] [pattern|order|errors]...    default: 200, all; SEED=N repeats a run
 #
 # lab: --rails 2 --mtu 9000
-# lab: --rails 1 --mtu 1500
-# lab: --rails 4 --mtu 4000
-# lab: --rails 2 --mtu 9000 --kernel debug
-# lab: --type rxe -- pattern order
+# lab: --rails 4 --mtu 1500 -- pattern
+# lab: --rails 2 --mtu 4000 --kernel debug -- --rounds 40
+# lab long: --rails 1 --mtu 1500
+# lab long: --rails 4 --mtu 4000
+# lab long: --rails 2 --mtu 9000 --kernel debug
+# lab long: --type rxe -- --rounds 50 pattern order
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # rxe can wait for ever at a fence after a retransmission, and takes its time.
 fences=() rounds=200
-[ "$TYPE" != rxe ] || fences=(--no-fences) rounds=50
+[ "$TYPE" != rxe ] || fences=(--no-fences)
+usage() {
+	echo "usage: verbs_programs.sh [--rounds N] [pattern|order|errors]..." >&2
+	exit 2
+}
+
+if [ "${1:-}" = --rounds ]; then
+	rounds=${2:-}
+	[[ $rounds =~ ^[1-9][0-9]*$ ]] || usage
+	shift 2
+fi
 
 pattern() {
 	local p
@@ -48,10 +60,7 @@ for part; do
 	pattern) pattern ;;
 	order) order ;;
 	errors) errors ;;
-	*)
-		echo "usage: verbs_programs.sh [pattern|order|errors]..." >&2
-		exit 2
-		;;
+	*) usage ;;
 	esac
 done
 verdict
