@@ -6,7 +6,7 @@
 
 #include "glue.h"
 
-enum { BATCH = 16 };
+enum { BATCH = 16, SOON_MS = 1 };
 
 static __thread struct glue *in_handler;
 
@@ -136,13 +136,13 @@ static void tell_lost(struct glue *g)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* Returns false if there was nothing to do. */
-static bool progress(struct glue *g)
+/* Returns false if there was nothing to do, or somebody else is at it: @taken. */
+static bool progress(struct glue *g, bool *taken)
 {
 	int n;
 
-	/* Somebody else is at it: there may be work for us after him. */
-	if (pthread_mutex_trylock(&g->polling))
+	*taken = pthread_mutex_trylock(&g->polling);
+	if (*taken)
 		return false;
 	n = poll_batch(g);
 	pthread_mutex_unlock(&g->polling);
@@ -173,12 +173,16 @@ static void sleep_until_news(struct glue *g, int ms)
 		{ .fd = g->wake_poller, .events = POLLIN },
 	};
 	uint64_t count;
+	bool taken;
 
 	g->sleepers++;
 	ibv_req_notify_cq(g->cq, 0);
-	/* What came before it was armed rings no bell. */
-	if (!progress(g) && g->events_put == g->events_got)
-		poll(fds, 2, ms);
+	/*
+	 * What came before it was armed rings no bell. Who has the queue now
+	 * need not be there for that: then look again.
+	 */
+	if (!progress(g, &taken) && g->events_put == g->events_got)
+		poll(fds, 2, taken ? SOON_MS : ms);
 	g->sleepers--;
 	if (fds[0].revents)
 		take_cq_events(g);
@@ -205,6 +209,7 @@ static bool spins(const struct glue *g, uint64_t began_us)
 int glue_query_event(struct glue *g, struct glue_event *event, int timeout_ms)
 {
 	uint64_t began = 0;
+	bool taken;
 	int left;
 
 	if (!node_is_ours(g))
@@ -214,7 +219,7 @@ int glue_query_event(struct glue *g, struct glue_event *event, int timeout_ms)
 	for (;;) {
 		if (event_get(g, event))
 			return 1;
-		if (progress(g) && event_get(g, event))
+		if (progress(g, &taken) && event_get(g, event))
 			return 1;
 		if (!timeout_ms)
 			return 0;

@@ -11,8 +11,8 @@
 # CALLS=N: so many active messages between four nodes, default 20000.
 # ROUNDS=N: so many rounds of changing memory, default 40. With every sanitizer, a tenth of both.
 #
-# lab: --type medge --rails 2 --mtu 9000 -- calls fuzz messages death rails
-# lab: --type medge --rails 2 --mtu 1500 --kernel debug -- fuzz messages
+# lab: --type medge --rails 2 --mtu 9000 -- calls fuzz lies messages death rails
+# lab: --type medge --rails 2 --mtu 1500 --kernel debug -- fuzz lies messages
 # lab: --type rxe,siw --rails 2 --mtu 9000 -- calls fuzz messages death
 # lab: --type medge --nodes 4 --rails 2 --mtu 9000 --netem 'loss 1%' -- messages examples
 # shellcheck disable=SC2317 # called by the name given as an argument

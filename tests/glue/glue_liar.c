@@ -110,6 +110,8 @@ static void lie_all(struct glue *g, const char *there)
 		die("ibv_reg_mr failed");
 	for (i = 0; i < LIES; i++) {
 		c = must_connect(g, there, PORT);
+		/* Before that, the program there may not have it, and never hear of it. */
+		EXPECT(must_event(g, GLUE_EVENT_NOTIFICATION).tag, i);
 		spell(&lies[i], words);
 		tell(c, &lies[i], words, mr);
 		must_event(g, GLUE_EVENT_DISCONNECTED);
@@ -133,6 +135,7 @@ static void be_lied_to(struct glue *g)
 	EXPECT(glue_listen(g, PORT), PORT);
 	for (i = 0; i < LIES; i++) {
 		c = must_wait(g);
+		EXPECT(glue_notify(c, i), 0);
 		e = must_event(g, GLUE_EVENT_DISCONNECTED);
 		if (e.error != EPROTO)
 			die("%s: the connection is lost with error %d, not EPROTO",
