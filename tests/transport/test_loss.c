@@ -185,6 +185,29 @@ static void lost_ack__costs_one_probe(void)
 }
 
 /* A little loss on each rail: nothing much is sent without need. */
+/* How long one waited for an ack that was lost is not how far the peer is. */
+static void lost_acks__say_nothing_of_the_distance(void)
+{
+	struct pair_params params;
+	struct losses l = { };
+	struct watch w;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 1);
+	for (i = 0; i < 2; i++)
+		params.link[i][0].loss_ppm = 200000;
+	start(&p, &w, &l, &params);
+	for (i = 0; i < 100; i++) {
+		write_some(&p, 0, 4 * SEG);
+		pair_poll(&p, 0);
+		CHECK(pair_run(&p, 10 * SEC));
+	}
+	CHECK(pair_now(&p) < 2 * SEC, "100 writes take %llu ms",
+	      pair_now(&p) / 1000000);
+	pair_free(&p);
+}
+
 static void two_percent_loss__little_is_sent_in_vain(void)
 {
 	struct pair_params params;
@@ -531,6 +554,7 @@ int main(int argc, char **argv)
 	RUN(lost_tail__is_probed_before_the_timeout);
 	RUN(lost_only_frame__is_probed_before_the_timeout);
 	RUN(lost_ack__costs_one_probe);
+	RUN(lost_acks__say_nothing_of_the_distance);
 	RUN(two_percent_loss__little_is_sent_in_vain);
 	RUN(lost_doubled_reordered__little_is_sent_in_vain);
 	RUN(carrier_lost__frames_move_at_once);

@@ -179,6 +179,22 @@ void medge_loss_answered(struct medge_conn *c, u64 now)
 }
 
 /*
+ * Of the frame that the ack at hand is the first to acknowledge. If we have
+ * asked since, and that could have been answered by now, it may be the answer:
+ * then an earlier ack was lost, and the time since the frame says how long we
+ * waited, not how far the peer is (Karn).
+ */
+static u64 round_trip(const struct medge_conn *c,
+		      const struct medge_conn_path *path, u64 now)
+{
+	u64 answer = now - c->poked;
+
+	if (path->newest < c->poked && answer >= medge_cong_base(&path->cong))
+		return answer;
+	return now - path->newest;
+}
+
+/*
  * Where every path was acknowledged in its order nothing is late, and only the
  * oldest frame needs a look, lest its path has gone silent.
  */
@@ -191,7 +207,7 @@ void medge_loss_news(struct medge_conn *c, u64 now)
 		struct medge_conn_path *path = &c->paths[i];
 
 		if (path->newest)
-			medge_share_rtt(c, path, now - path->newest);
+			medge_share_rtt(c, path, round_trip(c, path, now));
 		path->newest = 0;
 	}
 	if (c->snd_una == c->snd_nxt) {
@@ -344,6 +360,7 @@ static void expire(struct medge_conn *c, u64 now)
 	/* If all is acknowledged or there is no path: ask how the peer is. */
 	c->poke_now = true;
 	c->poke_paths = medge_sched_paths(c);
+	c->poked = now;
 	c->ack_doubt = true;
 	/*
 	 * Only the oldest goes again: the answer tells of the others. Where
