@@ -243,6 +243,7 @@ int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad)
 {
 	struct medge_qp *qp = to_medge_qp(ibqp);
+	u64 began;
 
 	if (qp->kpost.kernel)
 		return post_send(qp, wr, bad);
@@ -250,7 +251,9 @@ int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		*bad = wr;
 		return -EOPNOTSUPP;
 	}
+	began = ktime_get_ns();
 	medge_send_doorbell(qp);
+	medge_poller_rang(qp, began);
 	return 0;
 }
 

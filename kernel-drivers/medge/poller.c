@@ -363,6 +363,8 @@ void medge_poller_rang(struct medge_qp *qp, u64 began)
 	/* While it is awake for one, others cost nothing. */
 	if (!watched && !READ_ONCE(poller->streaming))
 		return;
+	if (!medge_qp_hold(qp))
+		return;
 
 	spin_lock_bh(&qp->lock);
 	stream = (READ_ONCE(poller->streaming) || is_stream(qp, now)) &&
@@ -372,6 +374,7 @@ void medge_poller_rang(struct medge_qp *qp, u64 began)
 	spin_unlock_bh(&qp->lock);
 	if (stream)
 		take_stream(qp);
+	medge_qp_put(qp);
 }
 
 /* ---- who is polled ---- */

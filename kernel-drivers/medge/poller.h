@@ -140,9 +140,9 @@ static inline bool medge_poller_is_at_it(const struct medge_poller *poller)
 }
 
 /*
- * After a doorbell of a QP that is not wanted, which came at @began (ns): if it
- * is one of a stream, and another CPU has nothing to do, the poller takes it
- * over. May sleep, except for kernel consumers' QPs.
+ * After a doorbell that a program has rung, at @began (ns): if it is one of a
+ * stream, and another CPU has nothing to do, the poller takes it over. May
+ * sleep.
  */
 void medge_poller_rang(struct medge_qp *qp, u64 began);
 

@@ -483,8 +483,6 @@ void medge_send_look(struct medge_qp *qp)
 
 void medge_send_doorbell(struct medge_qp *qp)
 {
-	u64 began = ktime_get_ns();
-
 	if (!medge_qp_hold(qp))
 		return;
 	if (READ_ONCE(qp->polled.wanted))
@@ -492,7 +490,6 @@ void medge_send_doorbell(struct medge_qp *qp)
 	spin_lock_bh(&qp->lock);
 	medge_count(qp->dev, doorbells);
 	look_unlock(qp);
-	medge_poller_rang(qp, began);
 	medge_qp_put(qp);
 }
 
