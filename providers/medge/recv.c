@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Receive work requests: from the application to the receive ring. */
 #include <errno.h>
-#include <unistd.h>
 
 #include "medge.h"
 
@@ -18,9 +17,7 @@ static int medge_recv_doorbell(const struct ibv_qp *ibqp)
 		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
 	};
 
-	if (write(ibqp->context->cmd_fd, &cmd, sizeof(cmd)) != sizeof(cmd))
-		return errno;
-	return 0;
+	return medge_ring_doorbell(ibqp->context->cmd_fd, &cmd, sizeof(cmd));
 }
 
 int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Mapping of the rings shared with the kernel. */
+/* The rings shared with the kernel: mapping them, and telling it of them. */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "medge.h"
 #include "ring.h"
@@ -46,4 +48,14 @@ void medge_ring_unmap(struct medge_ring *ring)
 	if (ring->hdr)
 		munmap(ring->hdr, ring->length);
 	memset(ring, 0, sizeof(*ring));
+}
+
+int medge_ring_doorbell(int cmd_fd, const void *cmd, size_t len)
+{
+	while (write(cmd_fd, cmd, len) != (ssize_t)len) {
+		if (errno != ENOMEM && errno != EINTR)
+			return errno;
+		sched_yield();
+	}
+	return 0;
 }

@@ -83,6 +83,13 @@ static inline bool medge_ring_need_doorbell(struct medge_ring *ring)
 	return atomic_load_explicit(need, memory_order_relaxed);
 }
 
+/*
+ * Producer: tell the kernel, by a write command of no work requests. Returns 0
+ * or an errno, only if the device has gone: what is published is posted, so a
+ * kernel that is short of memory for the command is told again.
+ */
+int medge_ring_doorbell(int cmd_fd, const void *cmd, size_t len);
+
 /* Consumer: the oldest entry, or NULL if there is none. */
 static inline const void *medge_ring_peek(struct medge_ring *ring)
 {

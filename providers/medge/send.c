@@ -2,7 +2,6 @@
 /* Send work requests: from the application to the send ring. */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "medge.h"
 #include "medgedv.h"
@@ -76,9 +75,7 @@ static int medge_send_doorbell(const struct ibv_qp *ibqp)
 		.wqe_size = sizeof(struct ib_uverbs_send_wr),
 	};
 
-	if (write(ibqp->context->cmd_fd, &cmd, sizeof(cmd)) != sizeof(cmd))
-		return errno;
-	return 0;
+	return medge_ring_doorbell(ibqp->context->cmd_fd, &cmd, sizeof(cmd));
 }
 
 static const struct medge_opcode_info *medge_find_opcode(unsigned int opcode,

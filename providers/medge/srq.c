@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "medge.h"
 
@@ -20,9 +19,7 @@ static int medge_srq_doorbell(const struct ibv_srq *ibsrq)
 		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
 	};
 
-	if (write(ibsrq->context->cmd_fd, &cmd, sizeof(cmd)) != sizeof(cmd))
-		return errno;
-	return 0;
+	return medge_ring_doorbell(ibsrq->context->cmd_fd, &cmd, sizeof(cmd));
 }
 
 static void medge_srq_free(struct medge_srq *srq)
