@@ -144,6 +144,21 @@ rdma_client() {
 	pair rdma_client/server 20 rdma_server -s "$IP_B" -p "$PORT" -- rdma_client -s "$IP_B" -p "$PORT"
 }
 
+rdma_xclient() {
+	local kind
+	for kind in r x; do
+		next_port
+		pair "rdma_xclient/xserver -c $kind" 20 rdma_xserver -p "$PORT" -c "$kind" -- \
+			rdma_xclient -s "$IP_B" -p "$PORT" -c "$kind"
+	done
+}
+
+udpong() {
+	loses_datagrams && return
+	next_port
+	served udpong 20 udpong -b "$IP_B" -p "$PORT" -C 100 -S 1000 -- udpong -s "$IP_B" -p "$PORT" -C 100 -S 1000
+}
+
 streams() {
 	local tool
 	for tool in rstream riostream; do
@@ -299,7 +314,7 @@ perftest_cm() {
 	perf "ib_send_lat -c UD -R" ib_send_lat -c UD -R -n 1000 -s 512
 }
 
-ALL=(ud_pingpong rping ucmatose udaddy mckey cmtime rdma_client streams rcopy rspreload qperf perftest_cm local_peers vlan)
+ALL=(ud_pingpong rping ucmatose udaddy mckey cmtime rdma_client rdma_xclient udpong streams rcopy rspreload qperf perftest_cm local_peers vlan)
 [ $# != 0 ] || set -- "${ALL[@]}"
 for part; do
 	if [[ " ${ALL[*]} " != *" $part "* ]]; then

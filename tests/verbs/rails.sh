@@ -15,17 +15,32 @@
 #   gap       a rail is cut in three ways: the longest wait around each cut
 #   chaos     all of it at random, for a while
 #
-#   rails.sh [PART...]       default: all; SEED=N repeats a run
+#   rails.sh [--cuts N] [--chaos SECONDS] [PART...]
+#                            default: 4 of each kind, 20, all; SEED=N repeats a run
 #
-# CUTS=100 for more cuts (default 4), CHAOS=3600 for an hour of chaos (default 20 s).
-#
+# lab long: --rails 4 --mtu 9000 --timeout 3600 -- --cuts 100 gap
+# lab long: --rails 4 --mtu 9000 --timeout 4000 -- --chaos 3600 chaos
 # lab: --rails 4 --mtu 9000
 # lab: --rails 3 --mtu 1500 --kernel debug -- follow drain chaos
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-CUTS=${CUTS:-4} CHAOS=${CHAOS:-20}
+CUTS=4 CHAOS=20
+usage() {
+	echo "usage: rails.sh [--cuts N] [--chaos SECONDS] [unequal|follow|drain|port|gap|chaos]..." >&2
+	exit 2
+}
+
+while [[ ${1:-} == --* ]]; do
+	[[ ${2:-} =~ ^[1-9][0-9]*$ ]] || usage
+	case $1 in
+	--cuts) CUTS=$2 ;;
+	--chaos) CHAOS=$2 ;;
+	*) usage ;;
+	esac
+	shift 2
+done
 if [ "$TYPE" != medge ]; then
 	echo "this is about medge"
 	exit 77
@@ -283,10 +298,7 @@ for part; do
 	port) port ;;
 	gap) gap ;;
 	chaos) chaos ;;
-	*)
-		echo "usage: rails.sh [unequal|follow|drain|port|gap|chaos]..." >&2
-		exit 2
-		;;
+	*) usage ;;
 	esac
 	printf '%-10s %6.1f s\n' "$part" "$(since "$began")"
 done

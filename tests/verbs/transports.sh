@@ -31,7 +31,11 @@ report() {
 	tail -n 5 "$WORK/client" "$WORK/server"
 }
 
-run verbs_objects 60 "$(program verbs_objects)"
+if [ "$TYPE" = medge ]; then
+	run verbs_objects 60 "$(program verbs_objects)"
+fi
+on a ibv_devinfo -v -d "$DEV_A" >"$WORK/client" 2>&1
+report "ibv_devinfo -v" $?
 tool ibv_rc_pingpong -c -n 500
 tool ibv_rc_pingpong -e -n 500
 tool ibv_rc_pingpong -t -n 500
@@ -48,4 +52,18 @@ bench ib_write_bw -c XRC -s 65536
 bench ib_read_bw -c XRC -s 65536
 bench ib_send_bw --use-srq -s 4096
 bench ib_send_bw -e -s 65536
+if [ "${KERNEL:-}" != debug ]; then
+	bench ib_write_lat -c XRC
+	bench ib_send_lat -c XRC
+	bench ib_send_bw -c UD -s 1024
+	bench ib_send_bw -s 65536 -b
+	bench ib_write_bw -s 65536 -q 4
+	bench ib_read_bw -s 65536
+	bench ib_atomic_bw
+	bench ib_atomic_lat
+	bench ib_atomic_bw -c XRC
+	bench ib_send_lat -I 64
+	bench ib_write_bw --inline_recv=64 -s 64
+	bench ib_send_bw --inline_recv=64 -s 64
+fi
 verdict
