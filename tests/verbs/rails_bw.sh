@@ -19,6 +19,11 @@
 # others took more than STOLEN_MOST of the CPUs' time before or after each of them,
 # the machine is too busy to judge: the row is shown, and nothing is said of it.
 #
+# lab long: --rails 1 --rate 1gbit --mtu 9000
+# lab long: --rails 2 --rate 1gbit --mtu 9000
+# lab long: --rails 4 --rate 1gbit --mtu 9000
+# lab long: --rails 8 --rate 1gbit --mtu 9000
+#
 # shellcheck disable=SC2317 # judge calls what its arguments name
 set -u
 # shellcheck source=tests/verbs/lib.sh
@@ -73,9 +78,15 @@ write_share() {
 	local mbit=$1 t0 t1 bytes=0 pid dev devs=("$DEV_B")
 	shift
 	[[ ${1:-} != -b ]] || devs=("$DEV_A" "$DEV_B")
-	perftest 30 ib_write_bw -s 1048576 -D $((WINDOW + 2)) "$@" &
+	t0=$(received "$DEV_B")
+	perftest 30 ib_write_bw -s 1048576 -D $((WINDOW + 3)) "$@" &
 	pid=$!
-	sleep 1.3
+	# It takes a second or two to begin, and another to be even.
+	for _ in {1..200}; do
+		(($(received "$DEV_B") - t0 < 20000000)) || break
+		sleep 0.02
+	done
+	sleep 1
 	t0=$EPOCHREALTIME
 	for dev in "${devs[@]}"; do
 		bytes=$((bytes - $(received "$dev")))
