@@ -331,6 +331,10 @@ static int create_sq(struct medge_qp *qp, struct ib_qp_cap *cap,
 		return err;
 
 	cap->max_send_wr = map->nentries;
+	/* All that an entry has room for, as hardware has it: programs count on it. */
+	cap->max_inline_data = min_t(u32, MEDGE_MAX_INLINE,
+				     BIT(shift) - sizeof(struct medge_send_wqe));
+	qp->max_inline = cap->max_inline_data;
 	entries = min_t(u32, map->nentries, MEDGE_OP_WINDOW);
 	qp->sq_snap_mask = entries - 1;
 	qp->sq_snap_size = sizeof(struct medge_send_snap) + BIT(shift) -

@@ -26,7 +26,7 @@ measure() {
 
 cd "$REPO" || exit
 for rails in 1 2 4 8; do
-	measure "rails-$rails.txt" "$LAB/lab" exec --rails "$rails" --rate 1gbit --mtu 9000 --host awake --timeout 900 -- \
+	measure "rails-$rails.txt" "$LAB/lab" exec --rails "$rails" --rate 1gbit --mtu 9000 --timeout 900 -- \
 		tests/verbs/rails_bw.sh full
 done
 measure fences.txt "$LAB/lab" exec --rails 2 --mtu 9000 -- tests/verbs/fence_bench.sh

@@ -144,6 +144,7 @@ rdma_client() {
 	pair rdma_client/server 20 rdma_server -s "$IP_B" -p "$PORT" -- rdma_client -s "$IP_B" -p "$PORT"
 }
 
+# udpong is not among them: the datagrams of rsockets have no GRH, which RoCE needs (rsocket.c, ds_add_qp_dest()).
 rdma_xclient() {
 	local kind
 	for kind in r x; do
@@ -151,12 +152,6 @@ rdma_xclient() {
 		pair "rdma_xclient/xserver -c $kind" 20 rdma_xserver -p "$PORT" -c "$kind" -- \
 			rdma_xclient -s "$IP_B" -p "$PORT" -c "$kind"
 	done
-}
-
-udpong() {
-	loses_datagrams && return
-	next_port
-	served udpong 20 udpong -b "$IP_B" -p "$PORT" -C 100 -S 1000 -- udpong -s "$IP_B" -p "$PORT" -C 100 -S 1000
 }
 
 streams() {
@@ -216,12 +211,26 @@ rspreload() {
 		env LD_PRELOAD="$lib" python3 "$WORK/source.py" "$IP_B" "$PORT"
 }
 
-# qperf knows RoCE only by the connection manager.
+# qperf knows RoCE only by the connection manager. Its server tells the port, and then listens: who connects between
+# the two is rejected, and tries again.
 qperf() {
 	local tests=(rc_bw rc_lat rc_bi_bw rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_bw rc_rdma_write_lat
 		rc_rdma_write_poll_lat rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add)
 	PORT=19765
-	served "qperf -cm 1, ${#tests[@]} tests" 60 qperf -- qperf -t 1 -cm 1 "$IP_B" "${tests[@]}"
+	cat >"$WORK/qperf" <<-'END'
+		#!/bin/bash
+		# IP TEST...
+		for test in "${@:2}"; do
+			for try in {1..10}; do
+				said=$(qperf -t 1 -cm 1 "$1" "$test" 2>&1)
+				status=$?
+				[[ $status != 0 && $said == *"Event rejected"* ]] || break
+			done
+			printf '%s\n' "$said"
+			[ "$status" = 0 ] || exit
+		done
+	END
+	served "qperf -cm 1, ${#tests[@]} tests" 60 qperf -- bash "$WORK/qperf" "$IP_B" "${tests[@]}"
 }
 
 # Both ends on one node, over one device.
@@ -314,7 +323,7 @@ perftest_cm() {
 	perf "ib_send_lat -c UD -R" ib_send_lat -c UD -R -n 1000 -s 512
 }
 
-ALL=(ud_pingpong rping ucmatose udaddy mckey cmtime rdma_client rdma_xclient udpong streams rcopy rspreload qperf perftest_cm local_peers vlan)
+ALL=(ud_pingpong rping ucmatose udaddy mckey cmtime rdma_client rdma_xclient streams rcopy rspreload qperf perftest_cm local_peers vlan)
 [ $# != 0 ] || set -- "${ALL[@]}"
 for part; do
 	if [[ " ${ALL[*]} " != *" $part "* ]]; then

@@ -6,6 +6,8 @@
 #
 #   perftest_patches.sh [--full]    --full: every tool over every type, and more of the fences' figures
 #
+# lab long: --type medge,rxe,siw --rails 2 --mtu 9000
+#
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -8,9 +8,8 @@
 #   a: bond0 - rail0 .. railN, netem rate each - bond0 :b
 #
 #   rails_bw.sh         the default scheduler, what has a limit: 10 s, with 4 rails 30 s
-#   rails_bw.sh full    each scheduler; for all of the table
-#                       for n in 1 2 4 8; do lab exec --rails $n --rate 1gbit \
-#                           --mtu 9000 --host awake -- tests/verbs/rails_bw.sh full; done
+#   rails_bw.sh full    each scheduler; lab figures runs it for 1, 2, 4
+#                       and 8 rails, and draws the table
 #
 # Shares are of nominal: payload bits over rails times rate. Payload is counted
 # by the receiving device while perftest runs, since perftest's own figure hangs
