@@ -53,7 +53,8 @@ def bars(axes, groups, series, values, unit):
     for k, name in enumerate(series):
         at = [i + (k - (len(series) - 1) / 2) * width for i in range(len(groups))]
         axes.bar(at, [values.get((name, g), 0) for g in groups], width * 0.92, label=name)
-    axes.set_xticks(range(len(groups)), groups)
+    axes.set_xticks(range(len(groups)), [str(g).replace(' of ', '\nof ').replace(' longer', '\nlonger')
+                                         for g in groups])
     axes.set_ylabel(unit)
     axes.grid(axis='y', alpha=0.3)
     axes.set_axisbelow(True)
@@ -74,14 +75,14 @@ def draw_rails(measured):
               label='MultiEdge 2008')
     left.set_title('One way, 1 MiB writes, rails of 1 Gbit/s')
     left.set_xlabel('rails')
-    left.set_ylim(0, 105)
+    left.set_ylim(0, 110)
     kinds = ['one way', 'both ways', 'one of 100 Mbit/s', 'one 10 ms longer']
     share = {(s, name): float(reached) for name, s, reached, *_ in measured[4]}
     bars(right, kinds, SCHEDULERS, share, '% of the rails\' sum')
     right.set_title('Four rails')
-    right.set_ylim(0, 105)
+    right.set_ylim(0, 110)
     handles, names = left.get_legend_handles_labels()
-    figure.legend(handles, names, loc='lower center', ncol=6, bbox_to_anchor=(0.5, -0.06), frameon=False)
+    figure.legend(handles, names, loc='lower center', ncol=6, bbox_to_anchor=(0.5, -0.1), frameon=False)
     return svg(figure)
 
 
@@ -112,7 +113,8 @@ def draw_congestion(measured):
             values['without', a[0]] = float(b[column])
         bars(axes, names, ['with control', 'without'], values, unit)
         axes.set_xticks(range(len(names)), names, rotation=25, ha='right')
-    both[0].legend(frameon=False)
+    figure.legend(*both[0].get_legend_handles_labels(), loc='lower center', ncol=2,
+                  bbox_to_anchor=(0.5, -0.22), frameon=False)
     figure.suptitle('Simulated: 1,024 nodes in a fat tree, and 16 senders into one')
     return svg(figure)
 
