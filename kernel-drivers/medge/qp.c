@@ -460,7 +460,6 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	qp->sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->max_sge = init->cap.max_send_sge;
 	qp->max_recv_sge = init->cap.max_recv_sge;
-	qp->max_inline = init->cap.max_inline_data;
 	INIT_LIST_HEAD(&qp->srq_waits);
 }
 

@@ -248,7 +248,7 @@ rails() {
 }
 
 choose_seed
-[ $# != 0 ] || set -- calls fuzz messages death rails examples
+[ $# != 0 ] || set -- calls fuzz lies messages death rails examples
 for part; do
 	case $part in
 	calls | fuzz | lies | messages | death | rails | examples | bench) "$part" ;;

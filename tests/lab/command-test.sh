@@ -5,11 +5,13 @@
 . "$LAB/suite.sh"
 
 LIST='' LONG='' NAMES=()
+# Of one test, in seconds.
+LIMIT=1800
 JOBS=$(nproc)
 while [[ ${1:-} == -* ]]; do
 	case $1 in
 	--list) LIST=1 ;;
-	--long) LONG=1 ;;
+	--long) LONG=1 LIMIT=12000 ;;
 	--jobs)
 		JOBS=$(number --jobs "${2:-}" 1 64)
 		shift
@@ -36,7 +38,7 @@ entry() {
 	while ((${#RUNNING[@]} >= JOBS)); do
 		entry_end
 	done
-	setpriv --pdeathsig TERM -- timeout --foreground -k 30 "${LONG:+1}1800" "$@" >"$(log_of "$name")" 2>&1 </dev/null &
+	setpriv --pdeathsig TERM -- timeout --foreground -k 30 "$LIMIT" "$@" >"$(log_of "$name")" 2>&1 </dev/null &
 	RUNNING[$!]=$name BEGAN[$!]=$SECONDS
 }
 

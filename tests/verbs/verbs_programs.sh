@@ -3,7 +3,7 @@
 #
 # The programs of this directory: every byte, every order, every error.
 #
-#   verbs_programs.sh [--rounds N] [pattern|order|errors]...    default: 200, all; SEED=N repeats a run
+#   verbs_programs.sh [--rounds N] [pattern|order|errors]...    default: 200 (rxe: 50), all; SEED=N repeats a run
 #
 # lab: --rails 2 --mtu 9000
 # lab: --rails 4 --mtu 1500 -- pattern
@@ -11,14 +11,14 @@
 # lab long: --rails 1 --mtu 1500
 # lab long: --rails 4 --mtu 4000
 # lab long: --rails 2 --mtu 9000 --kernel debug
-# lab long: --type rxe -- --rounds 50 pattern order
+# lab long: --type rxe -- pattern order
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 # rxe can wait for ever at a fence after a retransmission, and takes its time.
 fences=() rounds=200
-[ "$TYPE" != rxe ] || fences=(--no-fences)
+[ "$TYPE" != rxe ] || fences=(--no-fences) rounds=50
 usage() {
 	echo "usage: verbs_programs.sh [--rounds N] [pattern|order|errors]..." >&2
 	exit 2
