@@ -188,6 +188,9 @@ void work_pump(struct glue_connection *c)
 			w->state = WORK_POSTED;
 		}
 		c->posted = h;
+		/* Its failure is told before what follows can be answered. */
+		if (w->state == WORK_FAILED)
+			settle(c);
 	}
 	for (h = c->posted + 2; h <= c->issued && c->grants_busy != 0xff; h++)
 		prepare(c, work_at(c, h), h);

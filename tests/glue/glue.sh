@@ -128,6 +128,7 @@ now() {
 }
 
 # A process that is killed, and one that only stands still: its kernel goes on.
+# The kernel may end what is killed in any order: its memory before its queue pairs.
 death() {
 	local how
 	for how in '' busy; do
@@ -136,7 +137,7 @@ death() {
 		now
 		kill -KILL "$SERVER"
 		wait "$SERVER" 2>/dev/null
-		told "peer killed${how:+, $how}" "$WORK/client" "$CLIENT" 'ECONNRESET|ETIMEDOUT|EREMOTEIO' 5000
+		told "peer killed${how:+, $how}" "$WORK/client" "$CLIENT" 'ECONNRESET|ETIMEDOUT|EREMOTEIO|EFAULT' 5000
 		# shellcheck disable=SC2086 # an argument or nothing
 		start_pair $how || return
 		now
