@@ -78,6 +78,22 @@ static bool next_probe(struct medge_node *node, u64 now, struct medge_peer_tx *t
 	return any;
 }
 
+static void tell_members(struct medge_node *node)
+{
+	struct medge_node_member *member;
+	struct medge_qp *qp;
+
+	rcu_read_lock();
+	hlist_for_each_entry_rcu(member, &node->members, link) {
+		qp = medge_qp_ref_get(member->ref);
+		if (!qp)
+			continue;
+		medge_qp_sync(qp);
+		medge_qp_put(qp);
+	}
+	rcu_read_unlock();
+}
+
 static enum hrtimer_restart node_timer(struct hrtimer *timer)
 {
 	struct medge_node *node = container_of(timer, struct medge_node, timer);
@@ -96,7 +112,7 @@ static enum hrtimer_restart node_timer(struct hrtimer *timer)
 		send_probe(node->dev, tx.rail, tx.mac, node->l2.vlan,
 			   &tx.probe);
 	if (tell)
-		medge_qps_sync(node->dev, node);
+		tell_members(node);
 
 	spin_lock_bh(&node->lock);
 	set_timer(node);
@@ -139,6 +155,7 @@ static struct medge_node *new_node(struct medge_device *dev,
 	node->dev = dev;
 	node->l2 = *l2;
 	refcount_set(&node->qps, 1);
+	INIT_HLIST_HEAD(&node->members);
 	spin_lock_init(&node->lock);
 	node->timer_at = MEDGE_NEVER;
 	hrtimer_setup(&node->timer, node_timer, CLOCK_MONOTONIC,
@@ -172,8 +189,8 @@ static struct medge_node *add_node(struct medge_device *dev,
 	return other;
 }
 
-struct medge_node *medge_node_get(struct medge_device *dev,
-				  const struct medge_l2 *l2)
+static struct medge_node *node_get(struct medge_device *dev,
+				   const struct medge_l2 *l2)
 {
 	struct medge_node *node = new_node(dev, l2), *used;
 
@@ -182,14 +199,10 @@ struct medge_node *medge_node_get(struct medge_device *dev,
 	used = add_node(dev, node);
 	if (used != node)
 		free_node(&node->rcu);
-	/* The first thing to know of it is whether its paths work. */
-	spin_lock_bh(&used->lock);
-	set_timer(used);
-	spin_unlock_bh(&used->lock);
 	return used;
 }
 
-void medge_node_put(struct medge_node *node)
+static void node_put(struct medge_node *node)
 {
 	struct medge_device *dev = node->dev;
 
@@ -205,11 +218,46 @@ void medge_node_put(struct medge_node *node)
 	call_rcu(&node->rcu, free_node);
 }
 
+/* ---- its QPs ---- */
+
+struct medge_node_member *medge_node_join(struct medge_qp *qp)
+{
+	struct medge_node_member *member = kmalloc(sizeof(*member), GFP_KERNEL);
+	struct medge_node *node;
+
+	if (!member)
+		return NULL;
+	node = node_get(qp->dev, &qp->l2);
+	if (!node) {
+		kfree(member);
+		return NULL;
+	}
+	member->node = node;
+	member->ref = qp->ref;
+	spin_lock_bh(&node->lock);
+	hlist_add_head_rcu(&member->link, &node->members);
+	/* The first thing to know of it is whether its paths work. */
+	set_timer(node);
+	spin_unlock_bh(&node->lock);
+	return member;
+}
+
+void medge_node_leave(struct medge_node_member *member)
+{
+	struct medge_node *node = member->node;
+
+	spin_lock_bh(&node->lock);
+	hlist_del_rcu(&member->link);
+	spin_unlock_bh(&node->lock);
+	kfree_rcu(member, rcu);
+	node_put(node);
+}
+
 /* ---- what others do with it ---- */
 
 void medge_node_sync(struct medge_qp *qp)
 {
-	struct medge_node *node = qp->node;
+	struct medge_node *node = qp->member->node;
 
 	if (!medge_conn_sync_due(qp->conn, medge_peer_generation(node->peer),
 				 qp->now))

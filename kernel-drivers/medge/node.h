@@ -13,12 +13,14 @@
 
 struct medge_device;
 struct medge_qp;
+struct medge_qp_ref;
 
 /**
  * struct medge_node - a remote node
  * @link: in medge_nodes.table, RCU
  * @l2: its address; in each VLAN it is another node
  * @qps: connections with it
+ * @members: those, as struct medge_node_member; changed under @lock, RCU
  * @timer: the peer's deadline; softirq mode
  * @lock: BHs off, inside a QP's lock; guards all that follows it
  * @peer: its paths; their generation is read without @lock
@@ -32,6 +34,7 @@ struct medge_node {
 	struct hlist_node link;
 	struct medge_l2 l2;
 	refcount_t qps;
+	struct hlist_head members;
 	struct hrtimer timer;
 	struct rcu_head rcu;
 
@@ -41,6 +44,17 @@ struct medge_node {
 	u32 told;
 	u32 traced[MEDGE_MAX_PATHS];
 	bool dead;
+};
+
+/*
+ * A QP among a node's. It is not the QP's own, since who walks the list may still
+ * look at it when the QP has another node.
+ */
+struct medge_node_member {
+	struct hlist_node link;
+	struct medge_node *node;
+	struct medge_qp_ref *ref;
+	struct rcu_head rcu;
 };
 
 /**
@@ -65,10 +79,12 @@ void medge_nodes_address(struct medge_device *dev, const u8 *mac);
 void medge_nodes_rail(struct medge_device *dev, u32 rail,
 		      const struct medge_rail_attr *attr);
 
-/* The node with address @l2, for one QP more; NULL: no memory. May sleep. */
-struct medge_node *medge_node_get(struct medge_device *dev,
-				  const struct medge_l2 *l2);
-void medge_node_put(struct medge_node *node);
+/*
+ * Make the QP one of the node's that has the address qp->l2: from then on it is
+ * told when paths change. NULL: no memory. May sleep.
+ */
+struct medge_node_member *medge_node_join(struct medge_qp *qp);
+void medge_node_leave(struct medge_node_member *member);
 
 /* Exchange with the node what is known of paths, if it is time. Under qp->lock. */
 void medge_node_sync(struct medge_qp *qp);

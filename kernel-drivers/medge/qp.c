@@ -77,53 +77,37 @@ static void open_qp(struct medge_qp *qp)
 	refcount_set_release(&qp->ref->users, 1);
 }
 
-/* Show each QP to @see, with @arg. */
-static void each_qp(struct medge_device *dev,
-		    void (*see)(struct medge_qp *qp, const void *arg),
-		    const void *arg)
-{
-	struct medge_qp_ref *ref;
-	struct medge_qp *qp;
-	unsigned long qpn;
-
-	xa_for_each(&dev->qps, qpn, ref) {
-		qp = medge_qp_get(dev, qpn);
-		if (!qp)
-			continue;
-		see(qp, arg);
-		medge_qp_put(qp);
-	}
-}
-
-static void sync_one(struct medge_qp *qp, const void *node)
+void medge_qp_sync(struct medge_qp *qp)
 {
 	spin_lock_bh(&qp->lock);
 	qp->now = ktime_get_ns();
-	if (qp->node == node)
-		medge_send_unlock(qp);
-	else
-		spin_unlock_bh(&qp->lock);
+	medge_send_unlock(qp);
 }
 
-void medge_qps_sync(struct medge_device *dev, const struct medge_node *node)
-{
-	each_qp(dev, sync_one, node);
-}
-
-static void schedule_one(struct medge_qp *qp, const void *scheduler)
+static void schedule_one(struct medge_qp *qp, u32 scheduler)
 {
 	spin_lock_bh(&qp->lock);
 	qp->now = ktime_get_ns();
 	if (qp->conn)
-		medge_conn_schedule(qp->conn, *(const u32 *)scheduler);
+		medge_conn_schedule(qp->conn, scheduler);
 	medge_send_unlock(qp);
 }
 
 void medge_qps_schedule(struct medge_device *dev, u32 scheduler)
 {
+	struct medge_qp_ref *ref;
+	struct medge_qp *qp;
+	unsigned long qpn;
+
 	/* Before the QPs are told: one that is just connecting reads it. */
 	WRITE_ONCE(dev->scheduler, scheduler);
-	each_qp(dev, schedule_one, &scheduler);
+	xa_for_each(&dev->qps, qpn, ref) {
+		qp = medge_qp_get(dev, qpn);
+		if (!qp)
+			continue;
+		schedule_one(qp, scheduler);
+		medge_qp_put(qp);
+	}
 }
 
 /* ---- the connection ---- */
@@ -155,14 +139,14 @@ static void connection_config(const struct medge_qp *qp,
 static int connect_qp(struct medge_qp *qp)
 {
 	struct medge_conn_config cfg;
-	struct medge_node *node;
+	struct medge_node_member *member;
 	struct medge_conn *conn;
 
 	conn = kvzalloc(medge_conn_size(), GFP_KERNEL);
 	if (!conn)
 		return -ENOMEM;
-	node = medge_node_get(qp->dev, &qp->l2);
-	if (!node) {
+	member = medge_node_join(qp);
+	if (!member) {
 		kvfree(conn);
 		return -ENOMEM;
 	}
@@ -172,7 +156,7 @@ static int connect_qp(struct medge_qp *qp)
 	qp->now = ktime_get_ns();
 	medge_conn_init(conn, &cfg, &medge_conn_upcalls, qp->now);
 	medge_conn_set_user(conn, qp);
-	qp->node = node;
+	qp->member = member;
 	medge_conn_schedule(conn, READ_ONCE(qp->dev->scheduler));
 	qp->recv_base = qp->rq.done;
 	qp->op_base = medge_conn_next_op(conn) - qp->sq.cons;
@@ -215,8 +199,8 @@ static void free_connection(struct medge_qp *qp)
 	medge_stats_retire(qp->dev, medge_conn_stats(qp->conn));
 	kvfree(qp->conn);
 	qp->conn = NULL;
-	medge_node_put(qp->node);
-	qp->node = NULL;
+	medge_node_leave(qp->member);
+	qp->member = NULL;
 }
 
 /* Receives that were taken from the ring are forgotten with it. */

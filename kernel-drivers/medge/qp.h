@@ -109,7 +109,7 @@ struct medge_qp {
 	struct medge_conn *conn;
 	struct medge_l2 l2;		/* peer's address */
 	u32 ud_turn;			/* of rails */
-	struct medge_node *node;	/* peer; there as long as @conn is */
+	struct medge_node_member *member;	/* of the peer's node; as long as @conn */
 	bool relaxed;			/* MEDGE_CREATE_QP_RELAXED */
 	bool sq_sig_all;
 	u64 timer_at;			/* what @timer is set to; MEDGE_NEVER: off */
@@ -225,8 +225,8 @@ void medge_qp_put(struct medge_qp *qp);
 /* The same for who holds its ref, RCU inside. */
 struct medge_qp *medge_qp_ref_get(struct medge_qp_ref *ref);
 
-/* Have each QP that is connected with @node follow its paths. In softirq. */
-void medge_qps_sync(struct medge_device *dev, const struct medge_node *node);
+/* Have it follow its node's paths, which have changed. In softirq. */
+void medge_qp_sync(struct medge_qp *qp);
 /* All connections, now and later, give their runs to paths by this rule. */
 void medge_qps_schedule(struct medge_device *dev, u32 scheduler);
 
