@@ -4,17 +4,19 @@
 # rdmacm-glue: every call and its errors, memory that changes, active messages,
 # peers that die and rails that break.
 #
-#   glue.sh [calls|fuzz|lies|messages|death|rails|examples|bench]...    default: all but bench
+#   glue.sh [--calls N] [--rounds N] [calls|fuzz|lies|messages|death|rails|examples|bench]...
 #
-# SEED=N repeats a run.
+#   --calls    so many active messages between four nodes, default 20000
+#   --rounds   so many rounds of changing memory, default 40; with every sanitizer, a tenth of both
 #
-# CALLS=N: so many active messages between four nodes, default 20000.
-# ROUNDS=N: so many rounds of changing memory, default 40. With every sanitizer, a tenth of both.
+# Without a part: all but bench. SEED=N repeats a run.
 #
 # lab: --type medge --rails 2 --mtu 9000 -- calls fuzz lies messages death rails
 # lab: --type medge --rails 2 --mtu 1500 --kernel debug -- fuzz lies messages
 # lab: --type rxe,siw --rails 2 --mtu 9000 -- calls fuzz messages death
 # lab: --type medge --nodes 4 --rails 2 --mtu 9000 --netem 'loss 1%' -- messages examples
+# lab: --type medge --rails 2 --mtu 9000 -- bench
+# lab long: --type medge --nodes 4 --rails 2 --mtu 9000 --timeout 900 -- --calls 1000000 --rounds 400 messages fuzz
 # shellcheck disable=SC2317 # called by the name given as an argument
 set -u
 # shellcheck source=tests/verbs/lib.sh
@@ -23,8 +25,8 @@ set -u
 BIN=$LAB_BUILD/tests/glue
 SLOWER=1
 [ "${KERNEL:-}" != debug ] || SLOWER=10
-CALLS=${CALLS:-$((20000 / SLOWER))}
-ROUNDS=${ROUNDS:-$((40 / SLOWER))}
+CALLS=$((20000 / SLOWER))
+ROUNDS=$((40 / SLOWER))
 NOWHERE=10.99.0.77
 
 # pair LABEL SECONDS PROGRAM B-ARGS... -- A-ARGS...: the program on b, and its partner on a.
@@ -210,7 +212,7 @@ pages_there() {
 	done
 }
 
-# What the library costs over raw verbs; the machine has to be quiet for that.
+# What the library costs over raw verbs.
 bench() {
 	local pid
 	timeout -k 5 180 ip netns exec b taskset -c 1 "$BIN/glue_bench" "$IP_B" >"$WORK/server" 2>&1 &
@@ -248,15 +250,26 @@ rails() {
 	pair "rails back" 120 glue_fuzz serve "$IP_B" -- "$IP_A" "$IP_B" "$SEED" 3
 }
 
+usage() {
+	echo "usage: glue.sh [--calls N] [--rounds N] [calls|fuzz|lies|messages|death|rails|examples|bench]..." >&2
+	exit 2
+}
+
+while [[ ${1:-} == --* ]]; do
+	[[ ${2:-} =~ ^[1-9][0-9]*$ ]] || usage
+	case $1 in
+	--calls) CALLS=$2 ;;
+	--rounds) ROUNDS=$2 ;;
+	*) usage ;;
+	esac
+	shift 2
+done
 choose_seed
 [ $# != 0 ] || set -- calls fuzz lies messages death rails examples
 for part; do
 	case $part in
 	calls | fuzz | lies | messages | death | rails | examples | bench) "$part" ;;
-	*)
-		echo "usage: glue.sh [calls|fuzz|lies|messages|death|rails|examples|bench]..." >&2
-		exit 2
-		;;
+	*) usage ;;
 	esac
 done
 verdict

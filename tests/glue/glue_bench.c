@@ -5,6 +5,9 @@
  *
  *     glue_bench HERE           serves
  *     glue_bench HERE THERE     measures; prints JSON lines
+ *
+ * It may cost LEAST_RATIO of the bandwidth and MOST_US, in one of TRIES: the
+ * machine may be busy with other things.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +24,10 @@ enum {
 	TURNS = 15,
 	TURN_US = 60000,
 	PINGS = 200,
+	TRIES = 3,
 };
+
+static const double LEAST_RATIO = 0.95, MOST_US = 1;
 
 enum { CALL_WHERE, CALL_PONG_RAW, CALL_PONG_GLUE, CALL_BYE, CALL_ANSWER };
 
@@ -338,9 +344,9 @@ static double highest(const double *values)
 	return best;
 }
 
-static void compare_bandwidth(struct side *s, size_t size)
+static bool compare_bandwidth(struct side *s, size_t size)
 {
-	double raw[TURNS], own[TURNS], ratio[TURNS];
+	double raw[TURNS], own[TURNS], ratio[TURNS], best;
 	int i;
 
 	for (i = 0; i < TURNS; i++) {
@@ -348,29 +354,47 @@ static void compare_bandwidth(struct side *s, size_t size)
 		own[i] = glue_bandwidth(s, size);
 		ratio[i] = own[i] / raw[i];
 	}
+	best = highest(own) / highest(raw);
 	printf("{\"test\": \"write_bw\", \"size\": %zu, \"raw_MBps\": %.1f, \"glue_MBps\": %.1f, \"ratio_of_best\": %.3f, \"median_ratio\": %.3f}\n",
-	       size, highest(raw), highest(own), highest(own) / highest(raw),
-	       median(ratio));
+	       size, highest(raw), highest(own), best, median(ratio));
+	return best >= LEAST_RATIO;
 }
 
-static void compare_latency(struct side *s)
+static bool compare_latency(struct side *s, size_t size)
 {
-	double raw[TURNS], own[TURNS], more[TURNS];
-	uint64_t base = 1000000;
+	double raw[TURNS], own[TURNS], more[TURNS], best;
+	static uint64_t base;
 	int i;
 
-	for (i = 0; i < TURNS; i++, base += 1000000) {
+	for (i = 0; i < TURNS; i++) {
+		base += 1000000;
 		raw[i] = ping(s, true, base);
 		own[i] = ping(s, false, base);
 		more[i] = own[i] - raw[i];
 	}
-	printf("{\"test\": \"write_lat\", \"size\": 8, \"raw_us\": %.2f, \"glue_us\": %.2f, \"more_of_best_us\": %.2f, \"median_more_us\": %.2f}\n",
-	       lowest(raw), lowest(own), lowest(own) - lowest(raw), median(more));
+	best = lowest(own) - lowest(raw);
+	printf("{\"test\": \"write_lat\", \"size\": %zu, \"raw_us\": %.2f, \"glue_us\": %.2f, \"more_of_best_us\": %.2f, \"median_more_us\": %.2f}\n",
+	       size, lowest(raw), lowest(own), best, median(more));
+	return best <= MOST_US;
 }
 
-static void measure(struct side *s, const char *there)
+static bool cheap(bool (*compare)(struct side *s, size_t size), struct side *s,
+		  size_t size)
+{
+	int try;
+
+	for (try = 0; try < TRIES; try++) {
+		if (compare(s, size))
+			return true;
+	}
+	return false;
+}
+
+/* Returns false if the library costs too much. */
+static bool measure(struct side *s, const char *there)
 {
 	uint64_t args[GLUE_ARGS];
+	bool ok;
 
 	s->c = must_connect(s->g, there, PORT);
 	raw_connect(s, there);
@@ -381,12 +405,13 @@ static void measure(struct side *s, const char *there)
 	EXPECT(glue_call(s->c, CALL_WHERE, args, NULL, 0), 0);
 	while (!s->answered)
 		no_event(s->g);
-	compare_bandwidth(s, 4096);
-	compare_bandwidth(s, 65536);
-	compare_bandwidth(s, AREA);
-	compare_latency(s);
+	ok = cheap(compare_bandwidth, s, 4096);
+	ok &= cheap(compare_bandwidth, s, 65536);
+	ok &= cheap(compare_bandwidth, s, AREA);
+	ok &= cheap(compare_latency, s, 8);
 	EXPECT(UNTIL_ROOM(s->g, glue_call(s->c, CALL_BYE, NULL, NULL, 0)), 0);
 	must_event(s->g, GLUE_EVENT_DISCONNECTED);
+	return ok;
 }
 
 static void serve(struct side *s, const char *here)
@@ -412,6 +437,7 @@ int main(int argc, char **argv)
 	struct glue_options options = { .size = sizeof(options),
 					.peer_timeout_ms = 60000 };
 	struct side s = {};
+	bool ok = true;
 
 	if (argc != 2 && argc != 3)
 		die("usage: glue_bench HERE [THERE]");
@@ -424,7 +450,10 @@ int main(int argc, char **argv)
 	if (argc == 2)
 		serve(&s, argv[1]);
 	else
-		measure(&s, argv[2]);
+		ok = measure(&s, argv[2]);
 	glue_close(s.g);
+	if (!ok)
+		die("the library costs more than %g %% of the bandwidth, or %g us",
+		    100 - 100 * LEAST_RATIO, MOST_US);
 	return 0;
 }
