@@ -33,7 +33,7 @@ measure fences.txt "$LAB/lab" exec --rails 2 --mtu 9000 -- tests/verbs/fence_ben
 measure congestion.txt make -s -C tests/transport sim "BUILD=$(tree_cache)/transport"
 {
 	uname -sr
-	grep -m1 'model name' /proc/cpuinfo
+	sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1
 	date -u +%F
 	git -C "$REPO" describe --always --dirty 2>/dev/null
 } >"$DIR/machine.txt"

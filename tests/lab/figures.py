@@ -115,7 +115,7 @@ def draw_congestion(measured):
         axes.set_xticks(range(len(names)), names, rotation=25, ha='right')
     figure.legend(*both[0].get_legend_handles_labels(), loc='lower center', ncol=2,
                   bbox_to_anchor=(0.5, -0.22), frameon=False)
-    figure.suptitle('Simulated: 1,024 nodes in a fat tree, and 16 senders into one')
+    figure.suptitle('Simulated: 1,024 nodes in a fat tree, and incast of 31 into one')
     return svg(figure)
 
 
@@ -133,7 +133,7 @@ def main():
             'table{border-collapse:collapse;margin:1em 0}td,th{padding:.15em .8em;'
             'border-bottom:1px solid #ddd;text-align:left}svg{max-width:100%;height:auto}</style>',
             '<h1>medge</h1>',
-            '<p>' + html.escape('; '.join(read(where / 'machine.txt').split('\n'))) + '</p>',
+            '<p>' + html.escape('; '.join(read(where / 'machine.txt').split('\n')[:-1])) + '</p>',
             '<h2>Schedulers</h2>', draw_rails(rails),
             table(['rails', 'what', 'scheduler', 'reached, %', 'bare frames, %', 'limit, %', 'MultiEdge (2008)'],
                   [[n, *r[:2], r[2], r[3], r[4] or '', r[5]] for n in RAILS for r in rails[n]]),
