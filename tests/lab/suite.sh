@@ -5,7 +5,7 @@
 # entry NAME COMMAND...: COMMAND runs in the repository's root; its status 77 is a skip, whose reason is the
 # last line of its output.
 suite() {
-	local script line name options case
+	local name case
 	entry shellcheck "$LAB/check-shell.sh"
 	entry spelling "$LAB/lab" check spelling
 	entry checkpatch "$LAB/lab" check style
@@ -25,10 +25,19 @@ suite() {
 	entry package "$LAB/lab" package
 	entry package-rpm "$LAB/lab" package rpm
 	# Every boot that a script in these directories asks for in its head, one a line:
-	#   # lab: --rails 2 --mtu 9000 --kernel debug
 	#   # lab: --type rxe -- ARGS FOR THE SCRIPT
+	#   # lab beside: --rails 2 --mtu 9000 --kernel debug
 	#   # lab long: only with lab test --long
-	# One at a time: what they wait for comes late where two guests share two CPUs, and some measure.
+	# One at a time: what they wait for comes late where two guests share two CPUs, and some measure;
+	# but those that only compare and count may run beside each other.
+	scripts entry ' beside'
+	scripts entry_alone ''
+	[[ ! $LONG ]] || scripts entry_alone ' long'
+}
+
+# scripts ENTRY KIND: the boots of that kind.
+scripts() {
+	local script line name options case
 	for script in tests/verbs/*.sh tests/glue/*.sh; do
 		[[ -x $script ]] || continue
 		name=${script#tests/}
@@ -36,8 +45,8 @@ suite() {
 		while read -r line; do
 			options=() case=()
 			split_line "$line"
-			entry_alone "$name${line:+ $line}" "$LAB/lab" exec "${options[@]}" -- "$script" "${case[@]}"
-		done < <(sed -nE "s/^# lab${LONG:+( long)?}: *//p" "$script")
+			"$1" "$name${line:+ $line}" "$LAB/lab" exec "${options[@]}" -- "$script" "${case[@]}"
+		done < <(sed -n "s/^# lab$2: *//p" "$script")
 	done
 }
 

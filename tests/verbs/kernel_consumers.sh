@@ -9,7 +9,7 @@
 #
 #   kernel_consumers.sh [nvme|rds]...    default: both
 #
-# lab: --rails 1 --mtu 9000
+# lab beside: --rails 1 --mtu 9000
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

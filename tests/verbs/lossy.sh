@@ -6,8 +6,8 @@
 #
 #   lossy.sh [--short] [NETEM...]    in tc's words; SEED=N repeats a run
 #
-# lab: --rails 2 --mtu 1500 -- --short
-# lab: --rails 2 --mtu 9000 --kernel debug -- --short loss 2% duplicate 1% reorder 25% delay 300us
+# lab beside: --rails 2 --mtu 1500 -- --short
+# lab beside: --rails 2 --mtu 9000 --kernel debug -- --short loss 2% duplicate 1% reorder 25% delay 300us
 # lab long: --rails 2 --mtu 9000 --timeout 900
 # lab long: --rails 2 --mtu 1500 --timeout 900
 # lab long: --rails 2 --mtu 9000 --kernel debug --timeout 1500 -- loss 2% duplicate 1% reorder 25% delay 300us

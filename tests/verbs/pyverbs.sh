@@ -7,9 +7,9 @@
 #
 # Prints a line for each type of device. medge must pass all but what pyverbs.skips lists with its reason.
 #
-# lab: --type medge,rxe,siw -- 56.1
-# lab:
-# lab: --kernel debug
+# lab beside: --type medge,rxe,siw -- 56.1
+# lab beside:
+# lab beside: --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -9,6 +9,7 @@
 #                ...   (RAILS of them)  ...
 #
 #   unequal   the bonds have other rails, and not as many; some are cabled nowhere
+#   switched  the same, with all rails on one switch (--nodes 3): each leads to each
 #   follow    rails leave the bonds and join them
 #   drain     the administrator takes one out of use
 #   port      the port's state, and its events, follow the device as a whole
@@ -16,11 +17,13 @@
 #   chaos     all of it at random, for a while
 #
 #   rails.sh [--cuts N] [--chaos SECONDS] [PART...]
-#                            default: 4 of each kind, 20, all; SEED=N repeats a run
+#                            default: 4 of each kind, 20, all but switched; SEED=N repeats a run
 #
 # lab long: --rails 4 --mtu 9000 --timeout 3600 -- --cuts 100 gap
 # lab long: --rails 4 --mtu 9000 --timeout 4000 -- --chaos 3600 chaos
-# lab: --rails 4 --mtu 9000
+# lab beside: --rails 4 --mtu 9000 --timeout 420 -- --chaos 300 chaos
+# lab: --rails 4 --mtu 9000 -- unequal follow drain port gap
+# lab: --nodes 3 --rails 3 --mtu 9000 -- unequal switched
 # lab: --rails 3 --mtu 1500 --kernel debug -- follow drain chaos
 set -u
 # shellcheck source=tests/verbs/lib.sh
@@ -28,7 +31,7 @@ set -u
 
 CUTS=4 CHAOS=20
 usage() {
-	echo "usage: rails.sh [--cuts N] [--chaos SECONDS] [unequal|follow|drain|port|gap|chaos]..." >&2
+	echo "usage: rails.sh [--cuts N] [--chaos SECONDS] [unequal|switched|follow|drain|port|gap|chaos]..." >&2
 	exit 2
 }
 
@@ -108,13 +111,29 @@ load_end() {
 
 # --- parts -------------------------------------------------------------------
 
+# only NODE RAILS: the others leave its bond.
+only() {
+	local rail
+	for ((rail = 0; rail < RAILS; rail++)); do
+		[[ " $2 " == *" $rail "* ]] || leave "$1" "$rail"
+	done
+}
+
+# all_but NODE RAILS: those others join it again.
+all_but() {
+	local rail
+	for ((rail = 0; rail < RAILS; rail++)); do
+		[[ " $2 " == *" $rail "* ]] || join "$1" "$rail"
+	done
+}
+
 # unequal_case LABEL A-RAILS B-RAILS: those, of RAILS, that are in each bond.
 unequal_case() {
 	local label=$1 in_a=$2 in_b=$3 rail both=0 before after
-	for ((rail = 0; rail < RAILS; rail++)); do
-		[[ " $in_a " == *" $rail "* ]] || leave a "$rail"
-		[[ " $in_b " == *" $rail "* ]] || leave b "$rail"
-		[[ " $in_a " == *" $rail "* && " $in_b " == *" $rail "* ]] && both=$((both + 1))
+	only a "$in_a"
+	only b "$in_b"
+	for rail in $in_a; do
+		[[ " $in_b " != *" $rail "* ]] || both=$((both + 1))
 	done
 	load_start 3
 	wait_paths a up "$both" || failed "$label"
@@ -128,16 +147,51 @@ unequal_case() {
 		((after - before < 100)) || failed "$label: $((after - before)) frames on rail $rail, which leads nowhere"
 	done
 	load_end "$label"
-	for ((rail = 0; rail < RAILS; rail++)); do
-		[[ " $in_a " == *" $rail "* ]] || join a "$rail"
-		[[ " $in_b " == *" $rail "* ]] || join b "$rail"
-	done
+	all_but a "$in_a"
+	all_but b "$in_b"
 }
 
 unequal() {
 	unequal_case "1 rail, and 2" "0" "0 1"
 	unequal_case "3 rails, and 2" "0 1 2" "1 2"
 	((RAILS < 4)) || unequal_case "4 rails, and 2" "0 1 2 3" "0 2"
+}
+
+switched_case() {
+	local label="one switch: $1" in_a=$2 in_b=$3
+	only a "$in_a"
+	only b "$in_b"
+	load_start 3
+	wait_paths a up "$(wc -w <<<"$in_a")" || failed "$label"
+	wait_paths b up "$(wc -w <<<"$in_b")" || failed "$label"
+	load_end "$label"
+	all_but a "$in_a"
+	all_but b "$in_b"
+}
+
+# Port RAIL of each node's to switch TO.
+plug() {
+	local node
+	for node in a b c d; do
+		[ ! -e "/sys/class/net/rail$1$node" ] || ip link set "rail$1$node" master "rail$2" || exit
+	done
+}
+
+switched() {
+	local rail
+	if ((${NODES:-2} < 3)); then
+		failed "switched: two nodes have no switch"
+		return
+	fi
+	for ((rail = 1; rail < RAILS; rail++)); do
+		plug "$rail" 0
+	done
+	switched_case "1 rail, and $RAILS" "1" "$(seq -s ' ' 0 $((RAILS - 1)))"
+	switched_case "2 rails, and 1" "0 1" "2"
+	switched_case "$RAILS rails, and 2" "$(seq -s ' ' 0 $((RAILS - 1)))" "0 1"
+	for ((rail = 1; rail < RAILS; rail++)); do
+		plug "$rail" "$rail"
+	done
 }
 
 follow() {
@@ -228,9 +282,18 @@ gap() {
 	gap_case "drop one way, back" 10000 "2 $look" "2 $lose" "2 $find"
 }
 
+# Another rule for the node's frames, from now on.
+reschedule() {
+	local file schedulers
+	file=/sys/class/infiniband/$(dev_of "$1")/scheduler
+	read -ra schedulers < <(tr -d '[]' <"$file")
+	random_below "${#schedulers[@]}"
+	echo "${schedulers[REPLY]}" >"$file" || failed "chaos: no scheduler ${schedulers[REPLY]}"
+}
+
 # harm NODE RAIL: one of many things.
 harm() {
-	random_below 7
+	random_below 8
 	case $REPLY in
 	0) on "$1" ip link set "rail$2" down ;;
 	1) leave "$1" "$2" ;;
@@ -239,6 +302,7 @@ harm() {
 	4) tc -n "$1" qdisc replace dev "rail$2" root netem loss 30% ;;
 	5) tc -n "$1" qdisc replace dev "rail$2" root netem delay 5ms rate 200mbit limit 10000 ;;
 	6) echo "rail$2" >"/sys/class/infiniband/$(dev_of "$1")/drain" ;;
+	7) reschedule "$1" ;;
 	esac
 }
 
@@ -279,6 +343,9 @@ chaos() {
 		sleep "$(awk -v ms="$REPLY" 'BEGIN { print ms / 1000 }')"
 	done
 	load_end "chaos, $steps steps"
+	for node in a b; do
+		echo earliest >"/sys/class/infiniband/$(dev_of "$node")/scheduler"
+	done
 	for ((rail = 0; rail < RAILS; rail++)); do
 		heal "$rail"
 	done
@@ -292,6 +359,7 @@ for part; do
 	began=$EPOCHREALTIME
 	case $part in
 	unequal) unequal ;;
+	switched) switched ;;
 	follow) follow ;;
 	drain) drain ;;
 	port) port ;;

@@ -3,8 +3,8 @@
 #
 # What is not plain RC: UC, XRC, shared receive queues, events, windows; our own program, and Debian's.
 #
-# lab: --rails 2 --mtu 9000
-# lab: --rails 2 --mtu 1500 --kernel debug
+# lab beside: --rails 2 --mtu 9000
+# lab beside: --rails 2 --mtu 1500 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

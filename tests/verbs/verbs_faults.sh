@@ -5,7 +5,7 @@
 #
 #   verbs_faults.sh [NAME...]    default: all verbs
 #
-# lab: --rails 2 --mtu 9000 --kernel debug
+# lab beside: --rails 2 --mtu 9000 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -6,8 +6,8 @@
 #
 #   verbs_history.sh [SECONDS]    default 20; SEED=N repeats a run
 #
-# lab: --rails 2 --mtu 9000
-# lab: --rails 3 --mtu 1500 --kernel debug -- 10
+# lab beside: --rails 2 --mtu 9000
+# lab beside: --rails 3 --mtu 1500 --kernel debug -- 10
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

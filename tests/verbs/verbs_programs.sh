@@ -5,9 +5,9 @@
 #
 #   verbs_programs.sh [--rounds N] [pattern|order|errors]...    default: 200 (rxe: 50), all; SEED=N repeats a run
 #
-# lab: --rails 2 --mtu 9000
-# lab: --rails 4 --mtu 1500 -- pattern
-# lab: --rails 2 --mtu 4000 --kernel debug -- --rounds 40
+# lab beside: --rails 2 --mtu 9000
+# lab beside: --rails 4 --mtu 1500 -- pattern
+# lab beside: --rails 2 --mtu 4000 --kernel debug -- --rounds 40
 # lab long: --rails 1 --mtu 1500
 # lab long: --rails 4 --mtu 4000
 # lab long: --rails 2 --mtu 9000 --kernel debug
