@@ -43,6 +43,7 @@ static void dealloc_driver(struct ib_device *ibdev)
 	xa_destroy(&dev->srqs);
 	medge_mr_table_destroy(dev);
 	medge_mcast_destroy(&dev->mcast);
+	medge_held_destroy(&dev->held);
 	WARN_ON(!xa_empty(&dev->ahs));
 	xa_destroy(&dev->ahs);
 	medge_stats_destroy(dev);
@@ -268,11 +269,16 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 	err = medge_mcast_init(&dev->mcast);
 	if (err)
 		goto no_groups;
+	err = medge_held_init(&dev->held);
+	if (err)
+		goto no_held;
 	dev->scheduler = MEDGE_SCHED_EARLIEST;
 	dev->netdev = netdev;
 	netdev_hold(netdev, &dev->netdev_tracker, GFP_KERNEL);
 	return 0;
 
+no_held:
+	medge_mcast_destroy(&dev->mcast);
 no_groups:
 	medge_mr_table_destroy(dev);
 no_stats:

@@ -10,6 +10,7 @@
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
+#include "held.h"
 #include "mcast.h"
 #include "node.h"
 #include "poller.h"
@@ -37,6 +38,7 @@ enum {
  * @entry: in the module's list of devices, see device.c
  * @netdev_gone: @netdev is being unregistered; under RTNL
  * @dead: ib_core has taken the device down; under RTNL
+ * @held: frames that wait, of all QPs
  * @retired: what the QPs that are gone counted; under @retired_lock
  */
 struct medge_device {
@@ -54,6 +56,7 @@ struct medge_device {
 	struct xarray ahs;		/* by number; under its own lock */
 	u32 next_ah;			/* the same */
 	struct medge_mcast mcast;
+	struct medge_held held;
 	struct medge_device_stats __percpu *stats;
 	struct medge_rail_stats __percpu *rail_stats;	/* MEDGE_MAX_RAILS */
 	struct medge_conn_stats *retired;

@@ -35,7 +35,7 @@ struct ib_dm *medge_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *uctx,
 	if (!take_room(dev, attr->length))
 		return ERR_PTR(-ENOMEM);
 	err = -ENOMEM;
-	dm = kzalloc(sizeof(*dm), GFP_KERNEL);
+	dm = kzalloc(sizeof(*dm), GFP_KERNEL_ACCOUNT);
 	if (!dm)
 		goto room;
 	err = medge_ring_create(&dm->mem, uctx, attr->length, 0, &dm->map);

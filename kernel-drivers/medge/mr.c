@@ -42,7 +42,7 @@ static int fill_pages(struct medge_mr *mr)
 	u32 n = 0;
 
 	mr->npages = ib_umem_num_pages(mr->umem);
-	mr->pages = kvmalloc_array(mr->npages, sizeof(*mr->pages), GFP_KERNEL);
+	mr->pages = kvmalloc_array(mr->npages, sizeof(*mr->pages), GFP_KERNEL_ACCOUNT);
 	if (!mr->pages)
 		return -ENOMEM;
 	for_each_sgtable_page(medge_umem_sgt(mr->umem), &iter, 0) {
@@ -112,7 +112,7 @@ static struct medge_mr *make_user_mr(struct ib_pd *pd, u64 start, u64 length,
 		return ERR_PTR(-EOPNOTSUPP);
 	if (iova + length < iova)
 		return ERR_PTR(-EINVAL);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 
@@ -236,7 +236,7 @@ static int fill_vmalloc_pages(struct medge_mr *mr, void *mem)
 
 	mr->page_off = mem - first;
 	mr->npages = PFN_UP(mr->page_off + mr->length);
-	mr->pages = kvmalloc_array(mr->npages, sizeof(*mr->pages), GFP_KERNEL);
+	mr->pages = kvmalloc_array(mr->npages, sizeof(*mr->pages), GFP_KERNEL_ACCOUNT);
 	if (!mr->pages)
 		return -ENOMEM;
 	for (i = 0; i < mr->npages; i++)
@@ -252,7 +252,7 @@ struct ib_mr *medge_mr_of_pages(struct ib_pd *pd, void *mem, u64 length,
 
 	if (access & ~MR_ACCESS)
 		return ERR_PTR(-EOPNOTSUPP);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->access = access;

@@ -142,7 +142,7 @@ static int connect_qp(struct medge_qp *qp)
 	struct medge_node_member *member;
 	struct medge_conn *conn;
 
-	conn = kvzalloc(medge_conn_size(), GFP_KERNEL);
+	conn = kvzalloc(medge_conn_size(), GFP_KERNEL_ACCOUNT);
 	if (!conn)
 		return -ENOMEM;
 	member = medge_node_join(qp);
@@ -323,7 +323,7 @@ static int create_sq(struct medge_qp *qp, struct ib_qp_cap *cap,
 	qp->sq_snap_mask = entries - 1;
 	qp->sq_snap_size = sizeof(struct medge_send_snap) + BIT(shift) -
 			   sizeof(struct medge_send_wqe);
-	qp->sq_snaps = kvcalloc(entries, qp->sq_snap_size, GFP_KERNEL);
+	qp->sq_snaps = kvcalloc(entries, qp->sq_snap_size, GFP_KERNEL_ACCOUNT);
 	return qp->sq_snaps ? 0 : -ENOMEM;
 }
 
@@ -345,7 +345,7 @@ static int create_rq(struct medge_qp *qp, struct ib_qp_cap *cap,
 	cap->max_recv_wr = map->nentries;
 	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
 			   cap->max_recv_sge * sizeof(struct medge_sge);
-	qp->rq_snaps = kvcalloc(map->nentries, qp->rq_snap_size, GFP_KERNEL);
+	qp->rq_snaps = kvcalloc(map->nentries, qp->rq_snap_size, GFP_KERNEL_ACCOUNT);
 	return qp->rq_snaps ? 0 : -ENOMEM;
 }
 
@@ -363,7 +363,7 @@ static int use_srq(struct medge_qp *qp, struct ib_srq *ibsrq,
 	qp->rq.shift = srq->ring.shift;
 	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
 			   srq->max_sge * sizeof(struct medge_sge);
-	qp->rq_snaps = kvcalloc(MEDGE_OP_WINDOW, qp->rq_snap_size, GFP_KERNEL);
+	qp->rq_snaps = kvcalloc(MEDGE_OP_WINDOW, qp->rq_snap_size, GFP_KERNEL_ACCOUNT);
 	return qp->rq_snaps ? 0 : -ENOMEM;
 }
 
@@ -375,7 +375,7 @@ static int use_srqs(struct medge_qp *qp, struct ib_qp_cap *cap)
 	qp->rq.mask = MEDGE_OP_WINDOW - 1;
 	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
 			   MEDGE_MAX_SGE * sizeof(struct medge_sge);
-	qp->rq_snaps = kvcalloc(MEDGE_OP_WINDOW, qp->rq_snap_size, GFP_KERNEL);
+	qp->rq_snaps = kvcalloc(MEDGE_OP_WINDOW, qp->rq_snap_size, GFP_KERNEL_ACCOUNT);
 	return qp->rq_snaps ? 0 : -ENOMEM;
 }
 
@@ -397,6 +397,7 @@ static int create_queues(struct medge_qp *qp, struct ib_qp_init_attr *init,
 
 static void destroy_queues(struct medge_qp *qp)
 {
+	medge_pin_release(&qp->pin);
 	medge_ring_destroy(&qp->sq);
 	medge_ring_destroy(&qp->rq);
 	kvfree(qp->sq_snaps);
@@ -474,6 +475,20 @@ static int publish_qp(struct medge_qp *qp)
 	return 0;
 }
 
+/* What its process does not see of it; of the connection even before there is one. */
+static size_t hidden_bytes(const struct medge_qp *qp)
+{
+	size_t bytes = 0;
+
+	if (qp->sq_snaps)
+		bytes += (size_t)(qp->sq_snap_mask + 1) * qp->sq_snap_size;
+	if (qp->rq_snaps)
+		bytes += (size_t)(qp->rq.mask + 1) * qp->rq_snap_size;
+	if (!medge_qp_is_uc(qp) && !medge_qp_is_ud(qp))
+		bytes += medge_conn_size();
+	return bytes;
+}
+
 static int build_qp(struct medge_qp *qp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata)
 {
@@ -482,6 +497,8 @@ static int build_qp(struct medge_qp *qp, struct ib_qp_init_attr *init,
 	int err;
 
 	err = create_queues(qp, init, uctx, &resp);
+	if (!err && udata)
+		err = medge_pin_charge(&qp->pin, hidden_bytes(qp));
 	if (err)
 		return err;
 	reset_rings(qp);

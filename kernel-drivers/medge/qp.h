@@ -13,6 +13,7 @@
 #include "cq.h"
 #include "kpost.h"
 #include "mr.h"
+#include "pin.h"
 #include "poller.h"
 #include "rail.h"
 #include "ring.h"
@@ -85,6 +86,7 @@ struct medge_qp_ref {
  * @op_base: op number less SQ index, the same for all WQEs of a connection
  * @now: ns, time of the call that @lock is held for
  * @placing: pieces that are being copied without @lock; flushes wait for them
+ * @held_bytes: of the skbs that @conn holds
  * @sending: a batch of skbs is on its way without @lock; only one at a time,
  *           so that frames stay in order on their rails
  * @unsent: the connection waits for acks to send what was submitted
@@ -93,6 +95,7 @@ struct medge_qp_ref {
  * @reaped: SQ ring index up to which flush has completed WQEs
  * @sq_snaps, @rq_snaps: (snap size is 1 << shift plus the snap's own fields)
  * @kpost: if it is a kernel consumer's
+ * @pin: the process that made it, for all of it but the rings
  */
 struct medge_qp {
 	struct ib_qp ibqp;
@@ -102,6 +105,7 @@ struct medge_qp {
 	struct mutex modify_lock;
 	struct hrtimer timer;		/* conn's deadline; softirq mode */
 	struct medge_kpost kpost;
+	struct medge_pin pin;
 	struct medge_polled polled;
 
 	spinlock_t lock;
@@ -118,6 +122,7 @@ struct medge_qp {
 	u32 op_base;
 	struct medge_uc uc;
 	u32 placing;
+	size_t held_bytes;
 	bool sending, unsent, refused, flush_late;
 	struct medge_ring sq;
 	struct medge_ring rq;

@@ -104,6 +104,7 @@ static void proceed(struct medge_qp *qp, struct medge_rx *rx,
 		step = medge_conn_step(qp->conn, qp->now, rx, skb->data,
 				       skb->len, &piece);
 		if (step == MEDGE_RX_HELD) {
+			medge_held_add(&qp->dev->held, &qp->held_bytes, skb);
 			trace_medge_hold(qp, rx);
 			return;
 		}
@@ -120,8 +121,20 @@ void medge_receive_released(struct medge_qp *qp, struct sk_buff_head *used)
 
 	while ((rx = medge_conn_released(qp->conn))) {
 		trace_medge_release(qp, rx);
+		medge_held_sub(&qp->dev->held, &qp->held_bytes, rx_skb(rx));
 		proceed(qp, rx, used);
 	}
+}
+
+/*
+ * There is memory for it, should it be held; the next frame that the connection
+ * waits for is what makes room.
+ */
+static bool has_room(const struct medge_qp *qp, const struct medge_frame *f)
+{
+	return f->type != MEDGE_FRAME_DATA ||
+	       medge_held_room(&qp->dev->held, qp->held_bytes) ||
+	       medge_conn_expects(qp->conn, f);
 }
 
 /*
@@ -178,7 +191,12 @@ static void receive(struct medge_qp *qp, struct arrival *a,
 	}
 	qp->now = ktime_get_ns();
 	__skb_queue_head_init(&a->used);
-	receive_frames(qp, a);
+	if (has_room(qp, &a->frame)) {
+		receive_frames(qp, a);
+	} else {
+		medge_count(qp->dev, rx_held_full);
+		__skb_queue_tail(&a->used, a->skb);
+	}
 	medge_send_unlock(qp);
 	__skb_queue_purge_reason(&a->used, SKB_CONSUMED);
 }
@@ -225,6 +243,8 @@ void medge_receive_free_held(struct medge_qp *qp)
 {
 	struct medge_rx *rx;
 
-	while ((rx = medge_conn_unhold(qp->conn)))
+	while ((rx = medge_conn_unhold(qp->conn))) {
+		medge_held_sub(&qp->dev->held, &qp->held_bytes, rx_skb(rx));
 		kfree_skb(rx_skb(rx));
+	}
 }

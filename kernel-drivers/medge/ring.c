@@ -6,6 +6,7 @@
 #include <linux/vmalloc.h>
 
 #include "compat.h"
+#include "pin.h"
 #include "ring.h"
 
 /*
@@ -14,8 +15,16 @@
  */
 struct medge_ring_mmap {
 	struct rdma_user_mmap_entry entry;
+	struct medge_pin pin;
 	void *mem;
 };
+
+static void free_mmap(struct medge_ring_mmap *m)
+{
+	vfree(m->mem);
+	medge_pin_release(&m->pin);
+	kfree(m);
+}
 
 static size_t ring_bytes(u32 nentries, u32 shift)
 {
@@ -29,14 +38,17 @@ static int alloc_user(struct medge_ring *ring, struct ib_ucontext *uctx,
 	struct medge_ring_mmap *m;
 	int err;
 
-	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 	if (!m)
 		return -ENOMEM;
-	m->mem = vmalloc_user(bytes);
-	if (!m->mem) {
-		err = -ENOMEM;
+	err = medge_pin_charge(&m->pin, bytes);
+	if (err)
 		goto free;
-	}
+	err = -ENOMEM;
+	/* vmalloc_user() would not put it on the account of its control group. */
+	m->mem = __vmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!m->mem)
+		goto free;
 	err = rdma_user_mmap_entry_insert(uctx, &m->entry, bytes);
 	if (err)
 		goto free;
@@ -46,8 +58,7 @@ static int alloc_user(struct medge_ring *ring, struct ib_ucontext *uctx,
 	return 0;
 
 free:
-	vfree(m->mem);
-	kfree(m);
+	free_mmap(m);
 	return err;
 }
 
@@ -104,11 +115,18 @@ void medge_ring_destroy(struct medge_ring *ring)
 
 void medge_ring_mmap_free(struct rdma_user_mmap_entry *entry)
 {
-	struct medge_ring_mmap *m =
-		container_of(entry, struct medge_ring_mmap, entry);
+	free_mmap(container_of(entry, struct medge_ring_mmap, entry));
+}
 
-	vfree(m->mem);
-	kfree(m);
+static int map_pages(struct vm_area_struct *vma, const void *mem)
+{
+	unsigned long at;
+	int err = 0;
+
+	for (at = vma->vm_start; at < vma->vm_end && !err; at += PAGE_SIZE)
+		err = vm_insert_page(vma, at, vmalloc_to_page(mem + at -
+							      vma->vm_start));
+	return err;
 }
 
 int medge_ring_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
@@ -124,9 +142,9 @@ int medge_ring_mmap(struct ib_ucontext *uctx, struct vm_area_struct *vma)
 	entry = rdma_user_mmap_entry_get(uctx, vma);
 	if (!entry)
 		return -EINVAL;
-	err = remap_vmalloc_range(vma,
-				  container_of(entry, struct medge_ring_mmap,
-					       entry)->mem, 0);
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	err = map_pages(vma, container_of(entry, struct medge_ring_mmap,
+					  entry)->mem);
 	rdma_user_mmap_entry_put(entry);
 	return err;
 }

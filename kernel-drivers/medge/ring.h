@@ -12,7 +12,7 @@
 #include <rdma/medge-abi.h>
 
 struct medge_ring {
-	struct medge_ring_hdr *hdr;	/* vmalloc_user(); NULL: no ring */
+	struct medge_ring_hdr *hdr;	/* of whole pages; NULL: no ring */
 	u32 mask;			/* entries - 1 */
 	u32 shift;
 	u32 prod;			/* CQ: ours. SQ, RQ: last value read, bounded */

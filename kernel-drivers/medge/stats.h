@@ -30,6 +30,7 @@ struct rdma_hw_stats;
 	X(rx_no_qp)		/* no such QP */			\
 	X(rx_bad_peer)		/* QP's peer is another */		\
 	X(rx_no_memory)		/* dropped for want of memory */	\
+	X(rx_held_full)		/* dropped: the device holds all it may */ \
 	X(rx_datagrams)							\
 	X(rx_bad_qkey)		/* datagram its QP does not take */	\
 	X(rx_uc_dropped)	/* UC: of a message that is not whole, or not allowed */ \

@@ -145,8 +145,31 @@ static ssize_t polling_idle_us_store(struct device *device,
 }
 static DEVICE_ATTR_RW(polling_idle_us);
 
+static ssize_t held_max_kib_show(struct device *device,
+				 struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n",
+			  READ_ONCE(device_of(device)->held.max_kib));
+}
+
+static ssize_t held_max_kib_store(struct device *device,
+				  struct device_attribute *attr,
+				  const char *buf, size_t count)
+{
+	int err;
+	u32 kib;
+
+	err = kstrtou32(buf, 0, &kib);
+	if (err)
+		return err;
+	WRITE_ONCE(device_of(device)->held.max_kib, kib);
+	return count;
+}
+static DEVICE_ATTR_RW(held_max_kib);
+
 static struct attribute *attrs[] = {
 	&dev_attr_drain.attr,
+	&dev_attr_held_max_kib.attr,
 	&dev_attr_paths.attr,
 	&dev_attr_polling.attr,
 	&dev_attr_polling_idle_us.attr,

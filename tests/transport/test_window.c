@@ -207,6 +207,28 @@ static void numbers__long_after_the_last_fence(void)
 	pair_free(&p);
 }
 
+/* Whoever has no room to hold frames asks which one makes room. */
+static void expects__the_next_and_those_before(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 5000,
+					     MEDGE_OP_STRICT);
+	struct medge_frame f = { .type = MEDGE_FRAME_DATA };
+	struct pair_params params;
+	struct pair p;
+
+	pair_params_default(&params, 1);
+	pair_init(&p, &params);
+	pair_post(&p, 0, &req);
+	pair_finish(&p, SEC);
+	f.psn = p.host[0].snd_nxt;
+	CHECK(medge_conn_expects(p.host[1].conn, &f));
+	f.psn--;
+	CHECK(medge_conn_expects(p.host[1].conn, &f));
+	f.psn += 2;
+	CHECK(!medge_conn_expects(p.host[1].conn, &f));
+	pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -218,5 +240,6 @@ int main(int argc, char **argv)
 	RUN(reads__as_many_as_there_may_be);
 	RUN(numbers__wrap_around);
 	RUN(numbers__long_after_the_last_fence);
+	RUN(expects__the_next_and_those_before);
 	return direct_end("test_window");
 }

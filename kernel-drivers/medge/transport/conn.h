@@ -341,6 +341,9 @@ u32 medge_tx_header(struct medge_conn *c, const struct medge_tx *tx, void *buf);
 bool medge_tx_next_op(struct medge_conn *c, const struct medge_tx *tx,
 		      struct medge_op *op);
 
+/* Data frame @f is, or begins with, what all frames before have arrived for, or was before. */
+bool medge_conn_expects(const struct medge_conn *c, const struct medge_frame *f);
+
 /**
  * medge_conn_receive() - a frame of this connection came
  * @rail: the local rail it came on

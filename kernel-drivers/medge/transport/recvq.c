@@ -91,6 +91,11 @@ static void init_rx(struct medge_rx *rx, const struct medge_frame *f, u32 first,
 	rx->data_off = f->op.data_off + skip;
 }
 
+bool medge_conn_expects(const struct medge_conn *c, const struct medge_frame *f)
+{
+	return medge_seq_diff(f->psn, c->rcv_nxt) <= 0;
+}
+
 enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 				   const struct medge_frame *f,
 				   const struct medge_ack *ack,
