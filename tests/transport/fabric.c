@@ -62,14 +62,16 @@ static u32 mix(u32 x)
 static u32 find_way(const struct fabric *f, u32 from, u32 to, u32 hash,
 		    u32 *ports)
 {
-	u32 h = half(f), n = tree_hosts(f), up = hash % h, core = hash / h % h;
-	u32 edge_from, edge_to, pod_from, pod_to, i = 0;
+	u32 h = half(f), n = tree_hosts(f), i = 0;
+	u32 edge_from, edge_to, pod_from, pod_to, up, core;
 
 	if (!f->cfg.k) {
 		ports[i++] = from;
 		ports[i++] = f->cfg.hosts + to;
 		return i;
 	}
+	up = hash % h;
+	core = hash / h % h;
 	edge_from = from / h;
 	edge_to = to / h;
 	pod_from = edge_from / h;

@@ -169,6 +169,22 @@ static void timeout__early_is_harmless(void)
 	pair_free(&p);
 }
 
+/* Nobody waits for the receive that was posted. */
+static void recv_posted__for_nobody(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 5000,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct pair p;
+
+	pair_params_default(&params, 1);
+	pair_init(&p, &params);
+	pair_post(&p, 0, &req);
+	medge_conn_recv_posted(p.host[1].conn, pair_now(&p));
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -181,5 +197,6 @@ int main(int argc, char **argv)
 	RUN(torn_down__gives_back_what_it_holds);
 	RUN(fail_op__of_what_is_not_there);
 	RUN(timeout__early_is_harmless);
+	RUN(recv_posted__for_nobody);
 	return direct_end("test_life");
 }

@@ -744,6 +744,55 @@ static void gap__drop_one_way(void)
 	check_gaps("drop one way, back", false, 2, 10 * MSEC);
 }
 
+/* ---- the own node ---- */
+
+static void local__rails_that_change(void)
+{
+	struct medge_rail_attr rail = { .flags = MEDGE_PORT_UP, .mac = { 2 },
+					.speed = 1000, .id = 1 };
+	static const u8 none[MEDGE_MAC_LEN];
+	struct medge_local me = { .generation = ~0u };
+
+	CHECK(!medge_local_set(&me, MEDGE_MAX_RAILS, &rail));
+	CHECK(medge_local_set(&me, 3, &rail));
+	/* 0 stands for none */
+	CHECK_EQ(me.generation, 1);
+	CHECK(!medge_local_set(&me, 3, &rail));
+	CHECK(medge_local_set(&me, 3, NULL));
+	CHECK_EQ(me.generation, 2);
+	CHECK(!memcmp(me.rails[3].mac, none, MEDGE_MAC_LEN));
+}
+
+/* A rail whose speed nobody knows: none of them counts. */
+static void weight__of_unknown_speeds(void)
+{
+	static const u8 node[MEDGE_MAC_LEN] = { 2, 1 };
+	struct medge_rail_attr rail = { .flags = MEDGE_PORT_UP, .mac = { 2 },
+					.speed = 1000, .id = 1 };
+	struct medge_peer *peer = calloc(1, medge_peer_size());
+	struct medge_path_info info[2];
+	struct medge_local me = { };
+	u32 i;
+
+	medge_local_set(&me, 0, &rail);
+	rail.id = 2;
+	rail.speed = 0;
+	medge_local_set(&me, 1, &rail);
+	medge_peer_init(peer, node, &me, 1, 0);
+	for (i = 0; i < 2; i++)
+		CHECK(medge_peer_path(peer, i, &info[i]));
+	CHECK_EQ(info[0].weight, info[1].weight);
+	CHECK(!medge_peer_path(peer, 2, &info[0]));
+	/* each is to be asked, now */
+	CHECK_EQ(medge_peer_deadline(peer), 0);
+	i = medge_peer_changes(peer);
+	medge_local_set(&me, 1, NULL);
+	medge_peer_local(peer, &me, 1);
+	CHECK(medge_peer_changes(peer) != i);
+	CHECK(!medge_peer_path(peer, 1, &info[1]));
+	free(peer);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -772,5 +821,7 @@ int main(int argc, char **argv)
 	RUN(gap__carrier);
 	RUN(gap__drop_both_ways);
 	RUN(gap__drop_one_way);
+	RUN(local__rails_that_change);
+	RUN(weight__of_unknown_speeds);
 	return direct_end("test_peer");
 }

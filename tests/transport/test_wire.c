@@ -453,6 +453,27 @@ static void seq__wraps_around(void)
 	CHECK(medge_seq_diff(3, 0xfffffffe) == 5);
 }
 
+/* Who gives less than medge_wire_linear() asks for gets no frame. */
+static void decode__of_less_than_is_needed(void)
+{
+	struct medge_frame f = random_frame(2, 0), got;
+	struct medge_op op = random_op(MEDGE_OP_WRITE, 8);
+	enum { AT = sizeof(struct medge_frame_hdr),
+	       NEXT = sizeof(struct medge_op_hdr) + 8 };
+	struct packet *p = packet_new(AT + 2 * NEXT);
+
+	op.len = 8;
+	medge_wire_encode_frame(p->data, &f);
+	medge_wire_encode_op(p->data + AT, &op);
+	op.op_no++;
+	medge_wire_encode_op(p->data + AT + NEXT, &op);
+	CHECK_EQ(medge_wire_decode(p->data, p->len, p->len, &got),
+		 MEDGE_DROP_NONE);
+	CHECK_EQ(medge_wire_decode(p->data, p->len - 1, p->len, &got),
+		 MEDGE_DROP_RUNT);
+	packet_put(p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -471,5 +492,6 @@ int main(int argc, char **argv)
 	RUN(linear__covers_what_decode_reads);
 	RUN(names__exist_for_every_value);
 	RUN(seq__wraps_around);
+	RUN(decode__of_less_than_is_needed);
 	return direct_end("test_wire");
 }
