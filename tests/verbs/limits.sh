@@ -5,7 +5,7 @@
 # control group (rdma), frames that wait for others.
 #
 # lab: --rails 2 --mtu 9000
-# lab: --rails 2 --mtu 1500 --kernel debug
+# lab long: --rails 2 --mtu 1500 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
