@@ -226,6 +226,51 @@ static void longer_route__is_believed_in_the_end(void)
 	CHECK(p.cong.window > 2 * RUN_LEN);
 }
 
+/* ---- what a peer may say ---- */
+
+/* The frame that asked for it arrived, it says, and met congestion; and nothing else is said. */
+static enum net_verdict echo_only(void *user, u32 side, u32 rail,
+				  struct packet *p, u64 *delay)
+{
+	enum { HDR = sizeof(struct medge_frame_hdr) };
+	u8 *flags = p->data + offsetof(struct medge_frame_hdr, flags);
+	const u32 *first_psn = user;
+
+	if (side != 1 || p->data[0] % 16 != MEDGE_FRAME_ACK ||
+	    !(*flags & MEDGE_FRAME_ECHO))
+		return NET_PASS;
+	*flags |= MEDGE_FRAME_MARKED;
+	put_unaligned_be32(*first_psn, p->data +
+			   offsetof(struct medge_frame_hdr, ack_psn));
+	put_unaligned_be64(0, p->data + offsetof(struct medge_frame_hdr, sack));
+	memset(p->data + HDR + offsetof(struct medge_ack_hdr, bitmap), 0,
+	       8 * MEDGE_ACK_WORDS);
+	return NET_PASS;
+}
+
+/* A path that was full, of which nothing is known to have arrived, has some rate. */
+static void echo__of_what_is_not_acked(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 5000, 0);
+	struct pair_params params;
+	u32 first_psn, i;
+	struct pair p;
+
+	pair_params_default(&params, 2);
+	pair_init(&p, &params);
+	pair_run(&p, MSEC);
+	first_psn = p.host[0].snd_nxt;
+	p.net.ops.filter = echo_only;
+	p.net.ops.filter_user = &first_psn;
+	for (i = 0; i < 50; i++) {
+		pair_post(&p, 0, &req);
+		pair_run(&p, pair_now(&p) + 50 * USEC);
+	}
+	p.net.ops.filter = NULL;
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -240,5 +285,6 @@ int main(int argc, char **argv)
 	RUN(timeout__begins_anew_unless_it_was_wrong);
 	RUN(below_a_frame__frames_are_paced);
 	RUN(longer_route__is_believed_in_the_end);
+	RUN(echo__of_what_is_not_acked);
 	return direct_end("test_congestion");
 }

@@ -75,8 +75,13 @@ static u64 rate(const struct medge_conn_path *r)
 {
 	u64 nominal = r->weight > 1 ? r->weight * RATE_MBIT : RATE_GUESS;
 
-	/* What was never full has shown how much we sent, not what it carries. */
-	return r->cong.was_full ? r->cong.rate : max(r->cong.rate, nominal);
+	/*
+	 * What was never full has shown how much we sent, not what it carries;
+	 * and what a peer says to be full, while it acknowledges nothing, nothing.
+	 */
+	if (r->cong.was_full && r->cong.rate)
+		return r->cong.rate;
+	return max(r->cong.rate, nominal);
 }
 
 /* Time from now until @bytes that are sent now on @r are acknowledged. */
@@ -123,7 +128,7 @@ static s32 earliest(struct medge_conn *c, u64 now, u64 paths,
 	u64 first_at = MEDGE_NEVER, open_at = MEDGE_NEVER, sum = 0;
 	u64 open = 0, run;
 
-	for (; paths; paths &= paths - 1) {
+	do {
 		u32 i = __ffs64(paths);
 		const struct medge_conn_path *r = &c->paths[i];
 		u64 at = finish(r, bytes);
@@ -135,7 +140,8 @@ static s32 earliest(struct medge_conn *c, u64 now, u64 paths,
 		} else if (moves(r, now)) {
 			first_at = min(first_at, at);
 		}
-	}
+		paths &= paths - 1;
+	} while (paths);
 	if (open_at > first_at &&
 	    open_at - first_at > div64_u64((c->unsent + bytes) * 1000000000ULL, sum))
 		return -1;
