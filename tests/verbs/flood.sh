@@ -12,7 +12,7 @@
 #
 #   flood.sh [ROUNDS [KIND...]]    default 3, all kinds of tests/verbs/flood.c; SEED=N repeats a run
 #
-# lab: --rails 2 --mtu 9000 --timeout 120 -- 3 garbage no-qp psn
+# lab: --rails 2 --mtu 9000 --timeout 120 -- 2 garbage psn
 # lab long: --rails 2 --mtu 1500 --timeout 600 -- 9
 set -u
 # shellcheck source=tests/verbs/lib.sh
