@@ -24,6 +24,13 @@ module)
 	make -C "$KERNEL_DIR" ARCH=um "M=$REPO/kernel-drivers/medge" "MO=$(tree_cache)/check-module/$KERNEL" \
 		"-j$(nproc)" KCFLAGS=-Werror modules
 	;;
+analyze)
+	install_packages
+	dir=$(tree_cache)/check-analyze
+	env "MEDGE_CACHE=$CACHE" cmake -S "$REPO" -B "$dir" -DCMAKE_EXPORT_COMPILE_COMMANDS=1 \
+		-DCMAKE_BUILD_TYPE=RelWithDebInfo
+	"$LAB/analyze.py" "$dir/compile_commands.json" "$REPO"
+	;;
 in-tree)
 	. "$LAB/in-tree.sh"
 	install_packages
@@ -36,6 +43,6 @@ spelling | style)
 	"check_$what"
 	;;
 *)
-	die "lab check takes provider, in-tree, spelling, style, or module and a kernel"
+	die "lab check takes provider, analyze, in-tree, spelling, style, or module and a kernel"
 	;;
 esac
