@@ -6,10 +6,13 @@
 # qemu_command: sets GUEST_COMMAND.
 qemu_command() {
 	local cmdline="quiet console=ttyS0 loglevel=8 printk.time=1 panic=-1 lab_init=$LAB/guest/init lab_run=$RUN"
+	# For lab bench cost: the guest's clock counts its instructions, and its one CPU runs as fast as it can.
+	local accel=(-accel "tcg,thread=multi")
+	[[ ! ${LAB_ICOUNT:-} ]] || accel=(-accel "tcg,thread=single" -icount "shift=0,sleep=off")
 	GUEST_COMMAND=(
 		qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -nic none -display none -M pc
 		# Some kernels' copying by "erms" is slow to emulate.
-		-accel "tcg,thread=multi" -cpu "max,-erms" -smp "$CPUS" -m "$MEM"
+		"${accel[@]}" -cpu "max,-erms" -smp "$CPUS" -m "$MEM"
 		-kernel "$KERNEL_DIR/vmlinux" -initrd "$KERNEL_DIR/initramfs" -append "$cmdline"
 		-chardev "file,id=log,path=/dev/fd/5" -serial chardev:log
 		-fsdev "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap"

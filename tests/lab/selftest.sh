@@ -17,7 +17,7 @@ WORK=$(mktemp -d /tmp/lab-selftest-XXXXXX)
 trap 'rm -rf "$WORK"' EXIT
 
 CASES=(wrong_arguments racing_builds partial_build status environment output writable_places
-	several_types options out_of_time hang panic fault warning interrupt killed closed_pipe reboot shell
+	several_types options out_of_time hang panic fault warning interrupt killed closed_pipe reboot shell bench
 	provider_in_place debug_use_after_free debug_lock_order debug_sleep_atomic debug_leak debug_clean)
 
 fail() {
@@ -121,6 +121,12 @@ case_wrong_arguments() {
 		test --frobnicate
 		test no-such-test-at-all
 		build mainline
+		bench slow here
+		bench --slow
+		bench /dev/null/here
+		bench cost siw
+		bench cost --frobnicate
+		bench cost medge rxe
 		check
 		check module mainline
 	END
@@ -336,6 +342,18 @@ case_reboot() {
 
 case_shell() {
 	"$LAB/selftest-shell.py"
+}
+
+# All that the bench writes is there after its shortest run, and says something.
+case_bench() {
+	lab bench tiny "$WORK/bench"
+	expect_status 0
+	expect out '^write 1 MiB, MTU 9000 .* one TCP stream .* (pass|SHORT)$'
+	expect out '^write 1 MiB, MTU 9000, cut .* bare frames .* (pass|SHORT)$'
+	python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["floors"]' "$WORK/bench/bench.json" ||
+		fail "bench.json is not what it should be"
+	grep -q '<svg' "$WORK/bench/bench.html" || fail "bench.html has no plot"
+	! grep -qE '(src|href)="http' "$WORK/bench/bench.html" || fail "bench.html needs other files"
 }
 
 # Installed as by a package, for the guest alone.

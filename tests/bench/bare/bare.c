@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the machine itself can do: frames that reference pages, sent on one port and copied once where they
+ * arrive, with no protocol between.
+ *
+ *	insmod bare.ko netdev=rail0 seg=8900 frames=7 cpus=2 ms=300
+ *
+ * sends superframes of @frames frames of @seg bytes from each of @cpus CPUs for @ms milliseconds. What came is
+ * then found in the parameters: bytes and packets copied, and ns; and the rate of memcpy of pages that size.
+ */
+#include <linux/etherdevice.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/nsproxy.h>
+#include <linux/skbuff.h>
+#include <linux/vmalloc.h>
+#include <net/net_namespace.h>
+
+enum {
+	ETHERTYPE = 0x88b5,	/* for local experiments, and not medge's */
+	HEADROOM = 64,
+	HDR = 64,		/* of each frame, as a protocol would have it */
+	MEMORY = 1 << 20,	/* of a sender, and of a receiver */
+	SUPERFRAME_MAX = 65000,
+	CPUS_MAX = 4,
+	/* skbs between two looks at what has arrived; what is cut of them fits in a CPU's backlog. */
+	BATCH = 8,
+};
+
+static char *netdev = "rail0";
+module_param(netdev, charp, 0444);
+static uint seg = 8900;
+module_param(seg, uint, 0444);
+static uint frames = 7;
+module_param(frames, uint, 0444);
+static uint cpus = 1;
+module_param(cpus, uint, 0444);
+static uint ms = 300;
+module_param(ms, uint, 0444);
+
+static ulong bytes, packets, ns, memcpy_bytes, memcpy_ns;
+module_param(bytes, ulong, 0444);
+module_param(packets, ulong, 0444);
+module_param(ns, ulong, 0444);
+module_param(memcpy_bytes, ulong, 0444);
+module_param(memcpy_ns, ulong, 0444);
+
+/* One for each CPU that sends or receives. */
+struct side {
+	struct net_device *dev;
+	struct task_struct *task;
+	u8 *from, *to;
+	u32 at;			/* where in @to the next frame is copied */
+	u64 bytes, packets;
+	struct completion done;
+};
+
+static struct side sides[CPUS_MAX];
+static u64 end;
+
+static int receive(struct sk_buff *skb, struct net_device *dev, struct packet_type *type, struct net_device *orig)
+{
+	struct side *side = &sides[smp_processor_id()];
+	u32 len = skb->len > HDR ? skb->len - HDR : 0;
+
+	if (!side->to)
+		goto out;
+	if (side->at + len > MEMORY)
+		side->at = 0;
+	if (!skb_copy_bits(skb, HDR, side->to + side->at, len)) {
+		side->at += len;
+		side->bytes += len;
+		side->packets++;
+	}
+out:
+	consume_skb(skb);
+	return NET_RX_SUCCESS;
+}
+
+static struct packet_type handler __read_mostly = {
+	.type = cpu_to_be16(ETHERTYPE),
+	.func = receive,
+};
+
+static struct sk_buff *cut(struct sk_buff *skb, netdev_features_t features)
+{
+	if (!pskb_may_pull(skb, HDR))
+		return ERR_PTR(-EINVAL);
+	__skb_pull(skb, HDR);
+	return skb_segment(skb, (features | NETIF_F_HW_CSUM) & ~NETIF_F_GSO_PARTIAL);
+}
+
+static struct packet_offload offload __read_mostly = {
+	.type = cpu_to_be16(ETHERTYPE),
+	.priority = 15,
+	.callbacks = { .gso_segment = cut },
+};
+
+static void add_pages(struct sk_buff *skb, struct side *side, u32 len)
+{
+	u32 done, n, i = 0;
+
+	for (done = 0; done < len; done += n) {
+		struct page *page = vmalloc_to_page(side->from + done);
+
+		n = min_t(u32, len - done, PAGE_SIZE);
+		get_page(page);
+		skb_fill_page_desc(skb, i++, page, 0, n);
+	}
+	skb->len += len;
+	skb->data_len += len;
+	skb->truesize += len;
+}
+
+static struct sk_buff *build(struct side *side)
+{
+	struct sk_buff *skb = alloc_skb(HEADROOM + HDR, GFP_KERNEL);
+	struct ethhdr *eth;
+
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, HEADROOM);
+	skb_reset_network_header(skb);
+	memset(skb_put(skb, HDR), 0, HDR);
+	add_pages(skb, side, seg * frames);
+	if (frames > 1) {
+		skb_shinfo(skb)->gso_size = seg;
+		skb_shinfo(skb)->gso_segs = frames;
+		skb_shinfo(skb)->gso_type = SKB_GSO_FRAGLIST;
+	}
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	skb->protocol = cpu_to_be16(ETHERTYPE);
+	skb->dev = side->dev;
+	eth = skb_push(skb, ETH_HLEN);
+	skb_reset_mac_header(skb);
+	eth_broadcast_addr(eth->h_dest);
+	ether_addr_copy(eth->h_source, side->dev->dev_addr);
+	eth->h_proto = cpu_to_be16(ETHERTYPE);
+	return skb;
+}
+
+static int send(void *arg)
+{
+	struct side *side = arg;
+	int i;
+
+	while (ktime_get_ns() < end) {
+		local_bh_disable();
+		for (i = 0; i < BATCH; i++) {
+			struct sk_buff *skb = build(side);
+
+			if (skb)
+				dev_queue_xmit(skb);
+		}
+		/* Here they arrive. */
+		local_bh_enable();
+		cond_resched();
+	}
+	complete(&side->done);
+	return 0;
+}
+
+static void measure_memcpy(struct side *side)
+{
+	u64 began = ktime_get_ns();
+
+	do {
+		memcpy(side->to, side->from, MEMORY);
+		memcpy_bytes += MEMORY;
+		memcpy_ns = ktime_get_ns() - began;
+	} while (memcpy_ns < 50 * NSEC_PER_MSEC);
+}
+
+static void free_sides(void)
+{
+	int i;
+
+	for (i = 0; i < CPUS_MAX; i++) {
+		vfree(sides[i].from);
+		vfree(sides[i].to);
+	}
+}
+
+static int alloc_sides(struct net_device *dev)
+{
+	int i;
+
+	for (i = 0; i < CPUS_MAX; i++) {
+		sides[i].dev = dev;
+		sides[i].from = vzalloc(MEMORY);
+		sides[i].to = vzalloc(MEMORY);
+		init_completion(&sides[i].done);
+		if (!sides[i].from || !sides[i].to)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int measure(void)
+{
+	u64 began = ktime_get_ns();
+	u32 i, started;
+	int err = 0;
+
+	end = began + ms * NSEC_PER_MSEC;
+	for (started = 0; started < cpus; started++) {
+		struct side *side = &sides[started];
+
+		side->task = kthread_create(send, side, "bare/%u", started);
+		if (IS_ERR(side->task)) {
+			err = PTR_ERR(side->task);
+			break;
+		}
+		kthread_bind(side->task, started);
+		wake_up_process(side->task);
+	}
+	for (i = 0; i < started; i++)
+		wait_for_completion(&sides[i].done);
+	ns = ktime_get_ns() - began;
+	for (i = 0; i < CPUS_MAX; i++) {
+		bytes += sides[i].bytes;
+		packets += sides[i].packets;
+	}
+	return err;
+}
+
+static int __init bare_init(void)
+{
+	struct net_device *dev;
+	int err;
+
+	if (!cpus || cpus > min_t(u32, CPUS_MAX, num_online_cpus()) || !seg || seg > MEMORY || !frames ||
+	    (u64)seg * frames > SUPERFRAME_MAX)
+		return -EINVAL;
+	dev = dev_get_by_name(current->nsproxy->net_ns, netdev);
+	if (!dev)
+		return -ENODEV;
+	err = alloc_sides(dev);
+	if (!err) {
+		measure_memcpy(&sides[0]);
+		dev_add_offload(&offload);
+		dev_add_pack(&handler);
+		err = measure();
+		dev_remove_pack(&handler);
+		dev_remove_offload(&offload);
+	}
+	dev_put(dev);
+	free_sides();
+	return err;
+}
+
+static void __exit bare_exit(void)
+{
+}
+
+module_init(bare_init);
+module_exit(bare_exit);
+MODULE_DESCRIPTION("Frames without a protocol, for a limit to compare with");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,53 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Makes of what lab bench has measured one JSON file, a table for the terminal and one HTML page.
+
+  report.py DIRECTORY    boot-*.json, machine.json in; bench.json, bench.html out
+"""
+import json
+import pathlib
+import sys
+
+import floors
+import page
+
+WIDTH = 28
+
+
+def number(value):
+    for least, form in ((1e4, '%.0f'), (100, '%.0f'), (10, '%.1f'), (0, '%.2f')):
+        if abs(value) >= least:
+            return form % value
+    return '%.2f' % value
+
+
+def print_table(verdicts):
+    form = '%-' + str(WIDTH) + 's %10s %-11s  %-18s %10s  %8s  %-15s %8s  %s'
+    print(form % ('figure', 'medge', '', 'against', '', 'ratio', '', 'floor', ''))
+    last = ''
+    for v in verdicts:
+        print(form % (v['label'] if v['label'] != last else '', number(v['ours']), v['unit'], v['against'],
+                      number(v['theirs']), number(v['ratio']), '(%s..%s)' % (number(v['low']), number(v['high'])),
+                      v['sense'] + ' ' + number(v['floor']), 'pass' if v['pass'] else 'SHORT'))
+        last = v['label']
+    print('%d of %d figures reach their floor' % (sum(v['pass'] for v in verdicts), len(verdicts)))
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit('usage: report.py DIRECTORY')
+    where = pathlib.Path(sys.argv[1])
+    data = [json.loads(path.read_text()) for path in sorted(where.glob('boot-*.json'))]
+    if not data:
+        sys.exit('nothing was measured')
+    machine = json.loads((where / 'machine.json').read_text())
+    boots = [floors.Boot(d) for d in data]
+    verdicts = floors.judged(boots)
+    (where / 'bench.json').write_text(json.dumps({'machine': machine, 'floors': verdicts, 'boots': data}, indent=1))
+    print_table(verdicts)
+    (where / 'bench.html').write_text(page.make(machine, boots, verdicts))
+    print('%s, %s' % (where / 'bench.html', where / 'bench.json'))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# What operations cost in instructions, on a stock kernel under an emulator that counts them: figures that repeat,
+# whatever else the machine does. They are kept in the tree, and may not grow unnoticed.
+# shellcheck shell=bash
+
+COST_KERNEL=7
+
+# bench_cost [--record] [TYPES]
+bench_cost() {
+	local record='' types=medge result
+	if [[ ${1:-} == --record ]]; then
+		record=--record
+		shift
+	fi
+	(($# <= 1)) || die "lab bench cost takes types such as medge,rxe, not '$*'; see lab help"
+	if (($#)); then
+		types=$1
+		set_types "$types"
+		! has_type siw || die "no stock kernel has siw: lab bench cost takes medge, rxe, or both with a comma"
+	fi
+	result=$(mktemp)
+	# The variable is the lab's own, see qemu.sh.
+	LAB_ICOUNT=1 "$LAB/lab" exec --type "$types" --kernel "$COST_KERNEL" --cpus 1 --rails 1 --mtu 9000 --timeout 300 -- \
+		"$BENCH/cost.sh" >"$result" || die "what operations cost could not be measured"
+	/usr/bin/python3 -B "$BENCH/cost.py" $record "$BENCH/cost-history.csv" "$result"
+}
