@@ -95,8 +95,10 @@ def draw_ratios(verdicts):
 
 def draw_sizes(boot, tools):
     """A plot for each of (title, tool, rest, cut)."""
-    drawn = [t for t in tools if any((k, n, t[3]) in boot.results for k in boot.data['peers']
-                                     for _, n in sized(boot, t[1], t[2]))]
+    def measured(tool):
+        return [n for _, n in sized(boot, tool[1], tool[2]) if any((k, n, tool[3]) in boot.results
+                                                                   for k in boot.data['peers'])]
+    drawn = [t for t in tools if len(measured(t)) > 1]
     if not drawn:
         return ''
     figure, all_axes = plt.subplots(1, len(drawn), figsize=(5.2 * len(drawn), 3.9), squeeze=False)
