@@ -187,6 +187,28 @@ class Perftest:
         return self.once(devices, self.iterations(seconds, last))
 
 
+class Polled(Perftest):
+    """So with the device's sends looked for by a thread, or told by interrupts and system calls."""
+    def __init__(self, mode, *args):
+        super().__init__(*args)
+        self.mode = mode
+
+    def name(self):
+        return super().name() + ' polling=' + self.mode
+
+    @staticmethod
+    def choose(mode):
+        for path in pathlib.Path('/sys/class/infiniband').glob('medge_?/polling'):
+            path.write_text(mode)
+
+    def measure(self, devices, seconds, last):
+        self.choose(self.mode)
+        try:
+            return super().measure(devices, seconds, last)
+        finally:
+            self.choose('auto')
+
+
 class CpuPerByte:
     """CPU time of both nodes for each MB written, with both asleep until there is a completion: of a long run less
     a short one, so that what it takes to begin and end is none of it."""
@@ -314,6 +336,12 @@ def everything():
             sweep(('ib_write_lat', 'ib_read_lat', 'ib_send_lat'), (4, 256, 4096, 65536)) + [CpuPerByte()])
 
 
+def own():
+    """What the peers have not."""
+    return [Polled(mode, 'ib_write_bw', size, *way) for mode in ('off', 'all') for size in (4096, 65536)
+            for way in ((), ('-b',))]
+
+
 # What each set measures: of RDMA devices uncut, of them with rails that cut, whether TCP and the limits, and how.
 SETS = {
     'tiny': (lambda: [write(MIB), write(64), Perftest('ib_write_lat', 4)], lambda: [write(MIB)], 'frames'),
@@ -392,13 +420,16 @@ class Session:
     def all(self, which, bare):
         uncut, cut, limits = SETS[which]
         for turn in range(self.repetitions):
-            for is_cut, own in ((False, uncut()), (True, cut())):
-                if not own:
+            for is_cut, shared in ((False, uncut()), (True, cut())):
+                if not shared:
                     continue
                 if cut():
                     cut_rails(is_cut)
                 began = time.monotonic()
-                self.round({**{peer: own for peer in self.peers}, **with_tcp_and_limits(limits, bare, not is_cut)}, is_cut)
+                tests = {peer: shared for peer in self.peers}
+                if which == 'full' and not is_cut:
+                    tests['medge'] = shared + own()
+                self.round({**tests, **with_tcp_and_limits(limits, bare, not is_cut)}, is_cut)
                 say('repetition %d of %d%s: %.0f s' % (turn + 1, self.repetitions, ', cut' if is_cut else '',
                                                       time.monotonic() - began))
         self.devices.use(ENV['TYPE'])

@@ -2,6 +2,7 @@
 """The bench's page: all of it in one file, plots too."""
 import html
 import pathlib
+import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'lab'))
@@ -216,6 +217,35 @@ def draw_qps(boot):
     return ''.join(out)
 
 
+def papers_table(boots):
+    """What the papers say, and what was measured here."""
+    rows = []
+    test = 'write_bw %d' % MIB
+    for boot in boots:
+        where = boot.where
+        if boot.set == 'shaped' and boot.median('medge', test):
+            rails, gbit = int(where['rails']), float(where['rate'][:-4])
+            said = '%.1f %%' % MULTIEDGE[rails] if gbit == 1 and rails in MULTIEDGE else '66 %' if gbit == 10 else None
+            if said:
+                ours, bare = (100 * boot.median(k, test) / (rails * gbit * 125) for k in ('medge', 'bare'))
+                rows.append(['MultiEdge: share of nominal, %d x %g Gbit/s' % (rails, gbit), said, '%.1f %%' % ours,
+                             'bare frames: %.1f %%' % bare])
+    for size in (4096, 65536):
+        for way, said in (('', '+38 %'), (' -b', '+25 %')):
+            name = 'write_bw %d%s polling=' % (size, way)
+            for boot in boots:
+                ratios = boot.ratios(('medge', name + 'all', False), ('medge', name + 'off', False))
+                if ratios:
+                    rows.append(['MultiEdge: polling instead of interrupts, %s' % ('two ways' if way else 'one way'), said,
+                                 '%+.0f %%' % (100 * statistics.median(ratios) - 100), 'writes of ' + size_name(size)])
+    for boot in boots:
+        latency = boot.median('medge', 'write_lat 4')
+        if latency and boot.where['mtu'] == '9000' and not boot.where['netem']:
+            rows.append(['MultiEdge: one way latency of a small write', '23 us', '%.1f us' % latency, boot.where['release'] +
+                         (', User-Mode Linux' if boot.where['kernel'] == 'lab' else ', QEMU')])
+    return figures.table(['what', 'the paper', 'here', ''], rows) if rows else ''
+
+
 def floors_table(verdicts):
     def cell(text, kind=''):
         return '<td class="%s">%s</td>' % (kind, html.escape(text))
@@ -294,6 +324,8 @@ def make(machine, boots, verdicts):
         parts.append(section('Latency, User-Mode Linux', 'A system call is dear there: compare only.', draw_latency(boot)))
     for boot in emulated[:1]:
         parts.append(section('Latency, ' + boot.where['release'], 'Debian\'s own kernel, two emulated CPUs.', latency_table(boot)))
+    parts.append(section('Beside the papers', 'MultiEdge ran on hosts of 2007 with real links: shares compare, times do not. '
+                         'Schedulers, fences and congestion control: lab figures.', papers_table(boots)))
     for boot in lossy[:1]:
         groups = {t.split()[0].replace('_bw', ' ') + size_name(int(t.split()[1])): by_kind(boot, t)
                   for t in ('write_bw 65536', 'write_bw %d' % MIB, 'read_bw %d' % MIB) if by_kind(boot, t)}
