@@ -313,6 +313,7 @@ static_assert(sizeof(struct medge_probe_rail_hdr) == 12);
  * @to: the receiver, likewise; other nodes may see the frame, too
  * @generation: number of the sender's list of rails; another list has another
  * @known: generation of the receiver's list that the sender knows; 0: none
+ * @rails: the first @count of them are described, the others zero
  */
 struct medge_probe_hdr {
 	u8 ver_type;
