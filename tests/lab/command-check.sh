@@ -11,6 +11,7 @@ provider)
 	env "MEDGE_CACHE=$CACHE" cmake -S "$REPO" -B "$dir" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
 		-DCMAKE_C_FLAGS=-Werror -DCMAKE_INSTALL_LIBDIR="$(provider_libdir)"
 	cmake --build "$dir" -j "$(nproc)"
+	provider_parts "$dir"
 	;;
 module)
 	KERNEL=$(one_of "lab check module" "$KERNEL" lab debug "${STOCK_KERNELS[@]}")

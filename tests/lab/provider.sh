@@ -27,6 +27,19 @@ provider_build() {
 	say "provider is up to date ($((SECONDS - began)) s)"
 }
 
+# provider_parts BUILD: each component can be installed alone; together they are all there is, and no file is of two.
+provider_parts() {
+	local build=$1 stage=$1/stage part
+	rm -rf "$stage"
+	DESTDIR=$stage/all cmake --install "$build" >/dev/null
+	for part in provider tools development glue glue-development; do
+		DESTDIR=$stage/parts/$part cmake --install "$build" --component "$part" >/dev/null
+		[[ -d $stage/parts/$part ]] || die "component $part is empty"
+	done
+	diff <(cd "$stage/all" && find . ! -type d | sort) <(cd "$stage/parts" && find . -mindepth 2 ! -type d | cut -d/ -f1,3- | sort) >&2 ||
+		die "the components are not all that is installed, each file once; see above"
+}
+
 # Where this machine's libibverbs lives, relative to /usr.
 provider_libdir() {
 	local dir
