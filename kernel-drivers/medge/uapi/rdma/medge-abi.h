@@ -13,6 +13,15 @@
 #include <linux/types.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 
+/*
+ * The provider takes a device of this version and no other; libibverbs says so
+ * where they differ. It changes only when what is here comes to mean something
+ * else. What is new needs no other version:
+ * - a flag or opcode that the module does not know is refused by it;
+ * - a request or answer grows at its end, where what is short counts as zeros,
+ *   and a request with more in it than the module knows is refused;
+ * - what a device can do is in medge_device_info.caps.
+ */
 #define MEDGE_ABI_VERSION 1
 
 /* What the device says it is: sysfs node_desc, by which the provider knows it. */
