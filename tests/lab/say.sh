@@ -44,16 +44,21 @@ pause() {
 	read -rt "$1" -u "$SILENCE" || :
 }
 
-# lock FILE WHAT: hold FILE's lock until unlock; WHAT says what another run may be doing.
+# lock FILE WHAT: hold FILE's lock until unlock, which is of the lock taken last; WHAT says what another run may be doing.
+LOCKS=()
 lock() {
+	local fd
 	mkdir -p "$(dirname "$1")"
-	exec {LOCK}>>"$1"
-	if ! flock -n "$LOCK"; then
+	exec {fd}>>"$1"
+	if ! flock -n "$fd"; then
 		say "waiting for another run that is $2"
-		flock "$LOCK"
+		flock "$fd"
 	fi
+	LOCKS+=("$fd")
 }
 
 unlock() {
-	exec {LOCK}>&-
+	local fd=${LOCKS[-1]}
+	exec {fd}>&-
+	unset 'LOCKS[-1]'
 }
