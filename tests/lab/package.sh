@@ -6,14 +6,15 @@ PACKAGE_SUITES=(bookworm trixie sid)
 # The releases of rdma-core whose private headers the source package brings along, by private ABI.
 PACKAGE_ABIS=(34 65)
 
-# package_build SUITE: sets PACKAGE_DIR to where the source package and the packages are.
+# package_build SUITE [VERSION]: sets PACKAGE_DIR to where the source package and the packages are. With VERSION, the
+# same under another number.
 package_build() {
-	local suite=$1 dir root
-	dir=$(tree_cache)/package/$suite
+	local suite=$1 version=${2:-} dir root
+	dir=$(tree_cache)/package/$suite${version:+-$version}
 	lock "$CACHE/root/$suite.lock" "building packages"
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	package_source "$dir"
+	package_source "$dir" "${version:-$(package_version)}"
 	package_root "$suite"
 	root=$CACHE/root/$suite
 	root_run "$root" "$dir" "$dir/log" "building the packages for $suite" bash -c '
@@ -22,24 +23,37 @@ package_build() {
 	PACKAGE_DIR=$dir
 }
 
-# The tree as it is committed, and what of rdma-core it needs, as a source package of format 3.0 (quilt).
+# The tree as it is committed, and what of rdma-core and perftest it needs, as a source package of format 3.0 (quilt).
 package_source() {
-	local dir=$1 version abi
-	version=$(package_version)
+	local dir=$1 version=$2 abi
 	mkdir "$dir/source"
 	git -C "$REPO" archive "$(package_tree)" | tar -x -C "$dir/source"
+	sed -i "1s/(.*-/($version-/" "$dir/source/debian/changelog"
 	package_tarball "$dir/source" "medge-$version" "$dir/medge_$version.orig.tar.xz" --exclude=./debian
 	for abi in "${PACKAGE_ABIS[@]}"; do
 		package_component "$abi"
 		cp "$COMPONENT" "$dir/medge_$version.orig-rdmacore$abi.tar.xz"
 		tar -xJf "$COMPONENT" -C "$dir/source"
 	done
+	perftest_base
+	cp "$PERFTEST_TARBALL" "$dir/medge_$version.orig-perftest.tar.gz"
+	mkdir "$dir/source/perftest"
+	tar -xf "$PERFTEST_TARBALL" -C "$dir/source/perftest" --strip-components=1
 	(cd "$dir" && dpkg-source -b source) >"$dir/source.log" 2>&1 || die "there is no source package; see $dir/source.log"
 	rm -rf "$dir/source"
 }
 
 package_version() {
 	sed -n '1s/.*(\(.*\)-.*/\1/p' "$REPO/debian/changelog"
+}
+
+# package_files DIR: those that a user of medge installs, into DIR.
+package_files() {
+	local file
+	mkdir -p "$1"
+	for file in "$PACKAGE_DIR"/medge*.deb; do
+		[[ $file == *-dbgsym_* ]] || cp "$file" "$1/"
+	done
 }
 
 # package_component ABI: sets COMPONENT to the tarball rdmacoreABI, which is made once.

@@ -29,19 +29,23 @@ perftest_build() {
 	say "perftest is up to date ($((SECONDS - began)) s)"
 }
 
-# perftest_source DIR: the base, from the archive's pool by its checksum, with the series applied.
+# perftest_source DIR: the base, with the series applied.
 perftest_source() {
-	local dir=$1 tarball=$CACHE/perftest/$PERFTEST_BASE mirror patch
+	perftest_base
+	tar -xf "$PERFTEST_TARBALL" -C "$1" --strip-components=1
+	"$REPO/perftest-patches/apply" "$1" || die "the series for perftest does not apply to $PERFTEST_BASE"
+}
+
+# perftest_base: sets PERFTEST_TARBALL to the release, which comes from the archive's pool, by its checksum.
+perftest_base() {
+	local mirror
+	PERFTEST_TARBALL=$CACHE/perftest/$PERFTEST_BASE
 	mkdir -p "$CACHE/perftest" "$CACHE/log"
-	if ! sha256sum --check --status <<<"$PERFTEST_SHA256  $tarball" 2>/dev/null; then
-		rm -f "$tarball"
+	if ! sha256sum --check --status <<<"$PERFTEST_SHA256  $PERFTEST_TARBALL" 2>/dev/null; then
+		rm -f "$PERFTEST_TARBALL"
 		mirror=$(archive_mirror)
 		run_logged "$CACHE/log/perftest" "downloading $PERFTEST_BASE" \
 			/usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file \
-			"${mirror%/}/pool/main/p/perftest/$PERFTEST_BASE" "$tarball" "SHA256:$PERFTEST_SHA256"
+			"${mirror%/}/pool/main/p/perftest/$PERFTEST_BASE" "$PERFTEST_TARBALL" "SHA256:$PERFTEST_SHA256"
 	fi
-	tar -xf "$tarball" -C "$dir" --strip-components=1
-	for patch in "$REPO"/perftest-patches/*.patch; do
-		patch -sp1 --fuzz=0 -d "$dir" <"$patch" || die "${patch##*/} does not apply to $PERFTEST_BASE"
-	done
 }

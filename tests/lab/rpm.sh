@@ -5,7 +5,7 @@
 RPM_MACROS=(/usr/lib/rpm/{macros,'macros.d/macros.*','platform/%{_target}/macros','fileattrs/*.attr'} "$LAB/rpm.macros")
 
 # Directories of the system, and of packages that ours require.
-RPM_SYSTEM_DIRS=(usr/{bin,sbin,src,lib/systemd/system,share/{doc,licenses,man/man{3,7,8}}} etc/libibverbs.d usr/lib64/libibverbs
+RPM_SYSTEM_DIRS=(usr/{bin,sbin,src,libexec,lib/systemd/system,share/{doc,licenses,man/man{1,3,7,8}}} etc/libibverbs.d usr/lib64/libibverbs
 	usr/include/infiniband usr/lib64/pkgconfig usr/lib64/cmake)
 
 # rpm_build: sets PACKAGE_DIR to where the source package and the packages are.
@@ -20,6 +20,8 @@ rpm_build() {
 		package_component "$abi"
 		cp "$COMPONENT" "$PACKAGE_DIR/SOURCES/"
 	done
+	perftest_base
+	cp "$PERFTEST_TARBALL" "$PACKAGE_DIR/SOURCES/$(sed -n 's/^%global perftest  *//p' "$REPO/redhat/medge.spec").tar.gz"
 	headers=$(package_headers "$(rpm_abi)")
 	rpm_run "$PACKAGE_DIR/log" "building the RPM packages" rpmbuild -ba --nodeps \
 		--define "_topdir $PACKAGE_DIR" --define "rdma_core_source $(dirname "$headers")" "$REPO/redhat/medge.spec"
@@ -78,8 +80,10 @@ rpm_install() {
 	rm -rf "$root"
 }
 
+# Without the directories of build IDs: where files of two packages share one, rpm gives it to but one of them, which may go
+# first.
 rpm_files() {
-	(cd "$1" && find . -path ./var/lib/rpm -prune -o -print | sort)
+	(cd "$1" && find . -path ./var/lib/rpm -prune -o -path './usr/lib/.build-id*' -type d -o -print | sort)
 }
 
 rpm_installed() {

@@ -31,9 +31,9 @@ refused() {
 	said=$(with_provider "$(program "libmedge-abi$1.so")" ibv_devices)
 	grep -q "^libibverbs: Warning: Driver medge does not support the kernel ABI of 1 (supports $1 to $1) for device" <<<"$said" ||
 		failed "nobody says that ABI $1 is not the module's: $said"
-	! grep -qw "$DEV_A" <<<"$said" || failed "a provider of ABI $1 has the device"
+	! grep -qE "^ *$DEV_A\b" <<<"$said" || failed "a provider of ABI $1 has the device: $said"
 	with_provider "$(program "libmedge-abi$1.so")" ibv_devinfo -d "$DEV_A" >/dev/null && failed "a provider of ABI $1 opens the device"
-	echo "ABI $1: refused"
+	grep Warning <<<"$said"
 }
 
 ours=$(find /usr/lib*/ -name 'libmedge-rdmav*.so' | sed -n 1p)
