@@ -37,6 +37,19 @@ in-tree)
 	install_packages
 	in_tree_check
 	;;
+autopkgtest)
+	suite=$(one_of "lab check autopkgtest" "${2:-bookworm}" "${MACHINE_SUITES[@]}")
+	install_packages
+	package_build "$suite"
+	autopkgtest_check "$suite"
+	sed -n '/@@@@@@.*summary/,$p' "$PACKAGE_DIR/autopkgtest"
+	;;
+upgrade)
+	suite=$(one_of "lab check upgrade" "${2:-trixie}" "${MACHINE_SUITES[@]}")
+	install_packages
+	machine_pair "$suite" "$(package_version).1"
+	tr -d '\r' <"$RUN/b.out" | grep -E '^(b# |Setting up|medge)'
+	;;
 spelling | style)
 	. "$LAB/check-code.sh"
 	install_packages
@@ -44,6 +57,6 @@ spelling | style)
 	"check_$what"
 	;;
 *)
-	die "lab check takes provider, analyze, in-tree, spelling, style, or module and a kernel"
+	die "lab check takes provider, analyze, in-tree, spelling, style, autopkgtest, upgrade, or module and a kernel"
 	;;
 esac

@@ -22,23 +22,14 @@ demo_lab() {
 	END
 }
 
-# As a user would: packages installed on a machine, which is then started twice; and the two find each other.
 demo_packages() {
-	local suite packages
+	local suite
+	(($# <= 1)) || die "lab demo --packages takes one suite, not '$*'"
 	suite=$(one_of "lab demo --packages" "${1:-trixie}" "${MACHINE_SUITES[@]}")
 	install_packages
-	machine_root "$suite"
-	package_build "$suite"
-	mapfile -t packages < <(printf '%s\n' "$PACKAGE_DIR"/medge*.deb | grep -v -- -dbgsym)
-	machine_run_dir "$suite"
-	machine_disk "$RUN/disk" "${packages[@]}"
-	sed -n '/^Setting up/p; /^medge/p' "$RUN/install"
-	say "starting two machines of $suite"
-	machine_start a "$RUN/disk"
-	machine_start b "$RUN/disk"
-	machine_wait "two machines" "$RUN"
+	machine_pair "$suite"
+	grep -E '^(Setting up|medge)' "$RUN/install"
 	tr -d '\r' <"$RUN/a.out"
-	rm "$RUN/disk"
 	say "done"
 }
 

@@ -1,23 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# The Debian packages, installed on a system of their suite and removed again: in a copy of a machine's root, that
-# nobody has started.
+# The Debian packages on a system of their suite: in a copy of a machine's root, that nobody has started.
 # shellcheck shell=bash
 
-# install_check SUITE: the packages in PACKAGE_DIR.
+# install_check SUITE: those in PACKAGE_DIR are installed, see a new kernel come, and are removed again.
 install_check() {
-	local suite=$1 dir=$PACKAGE_DIR/install
-	machine_root "$suite"
+	machine_root "$1"
+	machine_headers "$1"
+	cp -r "$REPO/debian/tests" "$LAB/guest/installed" "$MACHINE_DIR/headers" "$PACKAGE_DIR/"
+	# shellcheck disable=SC2016 # for the inner shell
+	copy_run "$PACKAGE_DIR/install" "installing and removing the packages" bash -c '
+		exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+			chroot "$ROOT" bash /mnt/installed'
+	rm -rf "$PACKAGE_DIR"/{tests,installed,headers}
+}
+
+# autopkgtest_check SUITE: Debian's own runner, of the source package's tests. Its status is 2 if it leaves one out: that of
+# dkms asks for a whole system of its own.
+autopkgtest_check() {
+	local debs
+	machine_root "$1"
+	mapfile -t debs < <(printf '%s\n' "$PACKAGE_DIR"/*.deb | grep -v -- -dbgsym)
+	# shellcheck disable=SC2016 # for the inner shell
+	copy_run "$PACKAGE_DIR/autopkgtest" "autopkgtest" bash -c 'autopkgtest "$@" -- chroot "$ROOT" || (($? == 2))' bash \
+		"${debs[@]}" "$PACKAGE_DIR"/*.dsc
+}
+
+# copy_run LOG WHAT CMD...: run CMD, for which ROOT is a copy of MACHINE_DIR's root, with PACKAGE_DIR at its /mnt.
+copy_run() {
+	local log=$1 what=$2 dir=$PACKAGE_DIR/copy
+	shift 2
 	rm -rf "$dir"
 	mkdir -p "$dir"/{upper,work,root}
-	cp -r "$REPO/debian/tests" "$LAB/guest/installed" "$PACKAGE_DIR/"
 	# shellcheck disable=SC2016 # for the inner shell
-	run_logged "$dir/log" "installing and removing the packages" unshare --mount --fork bash -c '
-		root=$1/root
-		mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" overlay "$root" &&
-			mount --bind "$3" "$root/mnt" && mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" &&
-			mount -t sysfs -o ro sysfs "$root/sys" || exit
-		exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-			chroot "$root" bash /mnt/installed
-	' bash "$dir" "$MACHINE_DIR/root" "$PACKAGE_DIR"
-	rm -rf "$dir"/{upper,work,root} "$PACKAGE_DIR"/{tests,installed}
+	run_logged "$log" "$what" unshare --mount --fork bash -c '
+		export ROOT=$1/root
+		mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" overlay "$ROOT" &&
+			mount --bind "$3" "$ROOT/mnt" && mount -t proc proc "$ROOT/proc" && mount --rbind /dev "$ROOT/dev" &&
+			mount -t sysfs -o ro sysfs "$ROOT/sys" || exit
+		exec "${@:4}"
+	' bash "$dir" "$MACHINE_DIR/root" "$PACKAGE_DIR" "$@"
+	rm -rf "$dir"
 }

@@ -30,3 +30,23 @@ machine_root() {
 	fi
 	unlock
 }
+
+# machine_headers SUITE: what a new kernel comes with, in MACHINE_DIR/headers. It is the same release for real time: there
+# is always one.
+machine_headers() {
+	local new=$MACHINE_DIR/new-headers
+	lock "$MACHINE_DIR.lock" "fetching headers"
+	if [[ ! -d $MACHINE_DIR/headers ]]; then
+		rm -rf "$new"
+		mkdir -p "$new"/{lists,cache/archives}/partial
+		# shellcheck disable=SC2016 # for the inner shell
+		root_run "$MACHINE_DIR/root" "$new" "$CACHE/log/headers-$1" "fetching headers of $1" sh -c '
+			apt="apt-get -qy -o Dir::State::Lists=/build/lists -o Dir::Cache=/build/cache -o APT::Sandbox::User=root
+				-o Acquire::Check-Valid-Until=false"
+			$apt update && $apt install --download-only --no-install-recommends linux-headers-rt-amd64'
+		rmdir "$MACHINE_DIR/root/build"
+		mv "$new/cache/archives" "$MACHINE_DIR/headers"
+		rm -rf "$new" "$MACHINE_DIR/headers"/{lock,partial}
+	fi
+	unlock
+}

@@ -17,7 +17,7 @@ PACKAGES=(
 	# to look at the code
 	codespell shellcheck sparse
 	# to build packages
-	dpkg-dev git rpm rpmlint
+	autodep8 autopkgtest dpkg-dev git rpm rpmlint
 )
 
 install_packages() {

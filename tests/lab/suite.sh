@@ -25,6 +25,13 @@ suite() {
 	entry perftest-build "$LAB/lab" build perftest
 	entry package "$LAB/lab" package
 	entry package-rpm "$LAB/lab" package rpm
+	if [[ $LONG ]]; then
+		for name in "${MACHINE_SUITES[@]}"; do
+			entry "package-$name" "$LAB/lab" package "$name"
+			entry "autopkgtest-$name" "$LAB/lab" check autopkgtest "$name"
+			entry "upgrade-$name" "$LAB/lab" check upgrade "$name"
+		done
+	fi
 	# Every boot that a script in these directories asks for in its head, one a line:
 	#   # lab: --type rxe -- ARGS FOR THE SCRIPT
 	#   # lab beside: --rails 2 --mtu 9000 --kernel debug

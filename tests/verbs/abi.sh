@@ -4,7 +4,7 @@
 # A provider and a module that do not fit together do not work together, and
 # say why: that of an older release, that of a newer one; and ours does.
 #
-# lab: --rails 1
+# lab beside: --rails 1
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
