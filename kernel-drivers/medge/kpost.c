@@ -259,13 +259,14 @@ int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 /* ---- receives ---- */
 
-static int push_recv(struct medge_qp *qp, const struct ib_recv_wr *wr, u32 prod)
+static int push_recv(const struct medge_ring *ring, u32 max_sge,
+		     const struct ib_recv_wr *wr, u32 prod)
 {
 	struct medge_recv_wqe *wqe;
 
-	if (wr->num_sge < 0 || wr->num_sge > qp->max_recv_sge)
+	if (wr->num_sge < 0 || wr->num_sge > max_sge)
 		return -EINVAL;
-	wqe = reserve(&qp->rq, prod);
+	wqe = reserve(ring, prod);
 	if (!wqe)
 		return -ENOMEM;
 	*wqe = (struct medge_recv_wqe) {
@@ -276,29 +277,38 @@ static int push_recv(struct medge_qp *qp, const struct ib_recv_wr *wr, u32 prod)
 	return 0;
 }
 
+int medge_kpost_recvs(struct medge_ring *ring, u32 max_sge,
+		      const struct ib_recv_wr **next)
+{
+	const struct ib_recv_wr *first = *next, *wr = first;
+	u32 prod = ring->hdr ? ring->hdr->prod : 0;
+	int err = 0;
+
+	for (; wr; wr = wr->next) {
+		err = push_recv(ring, max_sge, wr, prod);
+		if (err)
+			break;
+		prod++;
+	}
+	if (wr != first)
+		/* The entries are there before it is known that they are. */
+		smp_store_release(&ring->hdr->prod, prod);
+	*next = wr;
+	return err;
+}
+
 static int post_recv(struct medge_qp *qp, const struct ib_recv_wr *wr,
 		     const struct ib_recv_wr **bad)
 {
 	const struct ib_recv_wr *first = wr;
 	unsigned long irq;
-	int err = 0;
-	u32 prod;
+	int err = -EINVAL;
 
 	spin_lock_irqsave(&qp->kpost.rq_lock, irq);
-	if (READ_ONCE(qp->state) == IB_QPS_RESET)
-		err = -EINVAL;
-	prod = qp->rq.hdr ? qp->rq.hdr->prod : 0;
-	for (; wr && !err; wr = wr->next) {
-		err = push_recv(qp, wr, prod);
-		if (err)
-			break;
-		prod++;
-	}
+	if (READ_ONCE(qp->state) != IB_QPS_RESET)
+		err = medge_kpost_recvs(&qp->rq, qp->max_recv_sge, &wr);
 	if (err)
 		*bad = wr;
-	if (wr != first)
-		/* The entries are there before it is known that they are. */
-		smp_store_release(&qp->rq.hdr->prod, prod);
 	spin_unlock_irqrestore(&qp->kpost.rq_lock, irq);
 
 	if (wr != first)

@@ -25,6 +25,15 @@ void medge_kpost_init(struct medge_kpost *kpost, bool kernel);
 /* No bell rings when it returns, and no later one gets hold of the QP. */
 void medge_kpost_stop(struct medge_kpost *kpost);
 
+struct medge_ring;
+
+/*
+ * Put receives into a ring, all of the list at *@next, or all before the first
+ * that cannot be posted, which *@next is then. Under the producer's lock.
+ */
+int medge_kpost_recvs(struct medge_ring *ring, u32 max_sge,
+		      const struct ib_recv_wr **next);
+
 /*
  * ib_device_ops. Of no work requests they are a user's doorbell; his work
  * requests come through his rings alone.

@@ -4,6 +4,7 @@
 #include <linux/random.h>
 
 #include "device.h"
+#include "kpost.h"
 #include "qp.h"
 #include "srq.h"
 #include "verbs.h"
@@ -93,17 +94,11 @@ static struct medge_qp *next_waiting(struct medge_srq *srq)
 	return qp;
 }
 
-int medge_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
-			const struct ib_recv_wr **bad)
+static void doorbell(struct medge_srq *srq)
 {
-	struct medge_srq *srq = to_medge_srq(ibsrq);
 	struct medge_qp *qp;
 	u32 n = MEDGE_MAX_QP;
 
-	if (wr) {
-		*bad = wr;
-		return -EOPNOTSUPP;
-	}
 	spin_lock_bh(&srq->lock);
 	WRITE_ONCE(srq->ring.hdr->need_doorbell, 0);
 	spin_unlock_bh(&srq->lock);
@@ -115,6 +110,51 @@ int medge_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		if (!list_empty_careful(&qp->srq_waits))
 			break;
 	}
+}
+
+static void ring_bell(struct tasklet_struct *bell)
+{
+	doorbell(container_of(bell, struct medge_srq, bell));
+}
+
+/* A kernel consumer's: he may hold locks under which nothing can be received. */
+static int post_recvs(struct medge_srq *srq, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad)
+{
+	const struct ib_recv_wr *first = wr;
+	unsigned long irq;
+	bool ring;
+	int err;
+
+	spin_lock_irqsave(&srq->post_lock, irq);
+	err = medge_kpost_recvs(&srq->ring, srq->max_sge, &wr);
+	/* Pairs with the barrier between need_doorbell and the look at prod. */
+	smp_mb();
+	ring = READ_ONCE(srq->ring.hdr->need_doorbell);
+	spin_unlock_irqrestore(&srq->post_lock, irq);
+	if (err)
+		*bad = wr;
+	if (wr == first || !ring)
+		return err;
+	if (irqs_disabled())
+		tasklet_schedule(&srq->bell);
+	else
+		doorbell(srq);
+	return err;
+}
+
+int medge_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+			const struct ib_recv_wr **bad)
+{
+	struct medge_srq *srq = to_medge_srq(ibsrq);
+
+	if (srq->kernel)
+		return post_recvs(srq, wr, bad);
+	if (wr) {
+		*bad = wr;
+		return -EOPNOTSUPP;
+	}
+	doorbell(srq);
 	return 0;
 }
 
@@ -171,14 +211,22 @@ void medge_srq_put(struct medge_srq *srq)
 static int check_init(const struct ib_srq_init_attr *init,
 		      const struct ib_udata *udata)
 {
-	if (!udata || (init->srq_type != IB_SRQT_BASIC &&
-		       init->srq_type != IB_SRQT_XRC))
+	if (init->srq_type != IB_SRQT_BASIC &&
+	    (!udata || init->srq_type != IB_SRQT_XRC))
 		return -EOPNOTSUPP;
 	if (!init->attr.max_wr || init->attr.max_wr > MEDGE_MAX_QP_WR ||
 	    init->attr.max_sge > MEDGE_MAX_SGE ||
 	    init->attr.srq_limit > init->attr.max_wr)
 		return -EINVAL;
-	return udata->outlen < sizeof(struct medge_create_srq_resp) ? -EINVAL : 0;
+	if (udata && udata->outlen < sizeof(struct medge_create_srq_resp))
+		return -EINVAL;
+	return 0;
+}
+
+static u32 entry_shift(u32 max_sge)
+{
+	return ilog2(roundup_pow_of_two(sizeof(struct medge_recv_wqe) +
+					max_sge * sizeof(struct medge_sge)));
 }
 
 int medge_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
@@ -186,7 +234,6 @@ int medge_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 {
 	struct medge_srq *srq = to_medge_srq(ibsrq);
 	struct medge_create_srq_resp resp = {};
-	u32 shift;
 	int err;
 
 	err = check_init(init, udata);
@@ -195,18 +242,20 @@ int medge_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	spin_lock_init(&srq->lock);
 	INIT_WORK(&srq->limit_work, raise_limit);
 	INIT_LIST_HEAD(&srq->waiting);
+	srq->kernel = !udata;
+	spin_lock_init(&srq->post_lock);
+	tasklet_setup(&srq->bell, ring_bell);
 	srq->max_sge = max(init->attr.max_sge, 1u);
-	shift = ilog2(roundup_pow_of_two(sizeof(struct medge_recv_wqe) +
-					 srq->max_sge *
-					 sizeof(struct medge_sge)));
 	err = medge_ring_create(&srq->ring, medge_udata_context(udata),
-				init->attr.max_wr, shift, &resp.rq);
+				init->attr.max_wr, entry_shift(srq->max_sge),
+				&resp.rq);
 	if (err)
 		return err;
 	init->attr.max_wr = resp.rq.nentries;
 	init->attr.max_sge = srq->max_sge;
 	srq->limit = init->attr.srq_limit;
-	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
+	if (udata)
+		err = ib_copy_to_udata(udata, &resp, sizeof(resp));
 	if (!err && init->srq_type == IB_SRQT_XRC)
 		err = publish(srq);
 	if (err)
@@ -214,13 +263,104 @@ int medge_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	return err;
 }
 
+/* ---- resize ---- */
+
+/* The producer is at rest; what nobody has taken keeps its index. Under both locks. */
+static int move_ring(struct medge_srq *srq, struct medge_ring *to)
+{
+	struct medge_ring *from = &srq->ring;
+	u32 n = medge_ring_posted(from), i;
+
+	if (n > to->mask + 1)
+		return -EINVAL;
+	for (i = from->cons; i != from->cons + n; i++)
+		memcpy(medge_ring_entry(to, i), medge_ring_entry(from, i),
+		       BIT(to->shift));
+	to->cons = from->cons;
+	to->done = from->done;
+	WRITE_ONCE(to->hdr->cons, to->cons);
+	WRITE_ONCE(to->hdr->prod, to->cons + n);
+	WRITE_ONCE(to->hdr->need_doorbell,
+		   READ_ONCE(from->hdr->need_doorbell));
+	swap(*from, *to);
+	return 0;
+}
+
+/* The command has no answer, so who resizes says where it shall be. */
+static int tell_ring(struct ib_udata *udata,
+		     const struct medge_create_srq_resp *resp)
+{
+	struct medge_modify_srq_req req;
+
+	if (!udata)
+		return 0;
+	if (ib_copy_from_udata(&req, udata, sizeof(req)))
+		return -EFAULT;
+	return copy_to_user(u64_to_user_ptr(req.resp), resp, sizeof(*resp)) ?
+	       -EFAULT : 0;
+}
+
+static int check_resize(const struct ib_srq_attr *attr,
+			enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	if (!attr->max_wr || attr->max_wr > MEDGE_MAX_QP_WR ||
+	    (mask & IB_SRQ_LIMIT && attr->srq_limit > attr->max_wr))
+		return -EINVAL;
+	if (!udata)
+		return 0;
+	/* A provider that could not follow. */
+	if (udata->inlen < sizeof(struct medge_modify_srq_req))
+		return -EOPNOTSUPP;
+	if (udata->inlen > sizeof(struct medge_modify_srq_req) &&
+	    !ib_is_udata_cleared(udata, sizeof(struct medge_modify_srq_req),
+				 udata->inlen -
+				 sizeof(struct medge_modify_srq_req)))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static int resize(struct medge_srq *srq, u32 max_wr, struct ib_udata *udata)
+{
+	struct medge_create_srq_resp resp = {};
+	struct medge_ring ring = {};
+	unsigned long irq;
+	int err;
+
+	err = medge_ring_create(&ring, medge_udata_context(udata), max_wr,
+				srq->ring.shift, &resp.rq);
+	if (err)
+		return err;
+	/* Told first: a process that cannot be told keeps what it has. */
+	err = tell_ring(udata, &resp);
+	if (!err) {
+		spin_lock_bh(&srq->lock);
+		spin_lock_irqsave(&srq->post_lock, irq);
+		err = move_ring(srq, &ring);
+		spin_unlock_irqrestore(&srq->post_lock, irq);
+		spin_unlock_bh(&srq->lock);
+	}
+	/* The new one if it went wrong, else the old one. */
+	medge_ring_destroy(&ring);
+	return err;
+}
+
 int medge_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		     enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
 	struct medge_srq *srq = to_medge_srq(ibsrq);
+	int err;
 
-	if (mask & ~(u32)IB_SRQ_LIMIT)
+	if (mask & ~(u32)(IB_SRQ_LIMIT | IB_SRQ_MAX_WR))
 		return -EOPNOTSUPP;
+	if (mask & IB_SRQ_MAX_WR) {
+		err = check_resize(attr, mask, udata);
+		if (!err)
+			err = resize(srq, attr->max_wr, udata);
+		if (err)
+			return err;
+	}
+	if (!(mask & IB_SRQ_LIMIT))
+		return 0;
 	if (attr->srq_limit > srq->ring.mask + 1)
 		return -EINVAL;
 	spin_lock_bh(&srq->lock);
@@ -247,6 +387,7 @@ int medge_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	if (ibsrq->srq_type == IB_SRQT_XRC)
 		withdraw(srq);
 	cancel_work_sync(&srq->limit_work);
+	tasklet_kill(&srq->bell);
 	medge_ring_destroy(&srq->ring);
 	return 0;
 }

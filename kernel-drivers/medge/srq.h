@@ -4,6 +4,7 @@
 #define MEDGE_SRQ_H
 
 #include <linux/completion.h>
+#include <linux/interrupt.h>
 #include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
@@ -17,6 +18,9 @@ struct medge_recv_snap;
 
 /**
  * struct medge_srq - receives that several QPs take
+ * @kernel: a kernel consumer's, who posts them by calls; else a user's
+ * @post_lock: the consumer's side of the ring; he posts from any context
+ * @bell: rings where who posts may not
  * @lock: BHs off, inside QP locks; guards all below it
  * @ring: each entry is given back once it is copied, so done == cons
  * @waiting: QPs whose peers wait for a receive
@@ -24,6 +28,9 @@ struct medge_recv_snap;
  */
 struct medge_srq {
 	struct ib_srq ibsrq;
+	bool kernel;
+	spinlock_t post_lock;
+	struct tasklet_struct bell;
 	u32 max_sge;
 	refcount_t users;		/* XRC: who found it by its number */
 	struct completion unused;

@@ -109,10 +109,39 @@ int medge_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
 	return 0;
 }
 
+/* The kernel moves what is in the old ring to the new one, at the same indices. */
+static int medge_resize_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
+			    int mask)
+{
+	struct medge_srq *srq = to_medge_srq(ibsrq);
+	struct medge_create_srq_resp resp = {};
+	struct {
+		struct ibv_modify_srq ibv_cmd;
+		struct medge_modify_srq_req drv;
+	} cmd = { .drv.resp = (uintptr_t)&resp };
+	struct medge_ring old;
+	int ret;
+
+	static_assert(offsetof(typeof(cmd), drv) == sizeof(cmd.ibv_cmd),
+		      "the driver's part follows without padding");
+
+	medge_lock(&srq->rq.lock);
+	old = srq->rq.ring;
+	ret = ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd.ibv_cmd, sizeof(cmd));
+	if (!ret) {
+		ret = medge_srq_map(srq, ibsrq->context, srq->rq.max_sge, &resp);
+		medge_ring_unmap(&old);
+	}
+	medge_unlock(&srq->rq.lock);
+	return ret;
+}
+
 int medge_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
 	struct ibv_modify_srq cmd = {};
 
+	if (mask & IBV_SRQ_MAX_WR)
+		return medge_resize_srq(srq, attr, mask);
 	return ibv_cmd_modify_srq(srq, attr, mask, &cmd, sizeof(cmd));
 }
 

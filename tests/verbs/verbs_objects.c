@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "verbs_test.h"
 
@@ -198,6 +199,89 @@ static void srq_tells_when_it_runs_low(void)
 	check(!ibv_destroy_srq(srq), "SRQ not destroyed");
 }
 
+/* What is posted stays, and more has room. */
+static void srq_is_resized(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq_attr attr = { .max_wr = 64 };
+	struct pair p;
+	int i;
+
+	srq = ibv_create_srq(B.pd, &init);
+	check(srq, "no SRQ: %s", strerror(errno));
+	pair_create(&p, &A, &B, &(struct pair_options){ .create_qp = with_srq });
+	/* So that the indices have wrapped. */
+	for (i = 0; i < 6; i++) {
+		post_srq(srq, bmr, i);
+		post_send(&p.a, amr, i);
+		must_complete(p.b.rcq, i, IBV_WC_SUCCESS);
+		must_complete(p.a.scq, i, IBV_WC_SUCCESS);
+	}
+	for (; i < 10; i++)
+		post_srq(srq, bmr, i);
+	check(!ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), "not resized: %s",
+	      strerror(errno));
+	check(!ibv_query_srq(srq, &attr) && attr.max_wr >= 64, "not of 64");
+	for (; i < 6 + 64; i++)
+		post_srq(srq, bmr, i);
+	attr.max_wr = 8;
+	check(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR),
+	      "64 receives in a queue of 8");
+	for (i = 6; i < 6 + 64; i++) {
+		post_send(&p.a, amr, i);
+		must_complete(p.b.rcq, i, IBV_WC_SUCCESS);
+		must_complete(p.a.scq, i, IBV_WC_SUCCESS);
+	}
+	/* A sender that waits is not forgotten. */
+	post_send(&p.a, amr, i);
+	check(!ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), "not made smaller");
+	post_srq(srq, bmr, i);
+	must_complete(p.b.rcq, i, IBV_WC_SUCCESS);
+	must_complete(p.a.scq, i, IBV_WC_SUCCESS);
+	pair_destroy(&p);
+	check(!ibv_destroy_srq(srq), "SRQ not destroyed");
+}
+
+/* ---- the state SQD ---- */
+
+/* What is begun ends; what is posted then waits until the queue goes on. */
+static void sq_is_drained(void)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1,
+	};
+	struct ibv_qp_init_attr init;
+	struct ibv_wc wc;
+	struct pair p;
+	int i;
+
+	pair_create(&p, &A, &B, &(struct pair_options){});
+	/* Nobody receives, so it cannot end. */
+	post_send(&p.a, amr, 0);
+	check(!ibv_modify_qp(p.a.qp, &attr,
+			     IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+	      "not to SQD: %s", strerror(errno));
+	check(!ibv_query_qp(p.a.qp, &attr, IBV_QP_STATE, &init) &&
+	      attr.qp_state == IBV_QPS_SQD && attr.sq_draining, "drained");
+	post_send(&p.a, amr, 1);
+	for (i = 0; i < 2; i++)
+		post_recv(&p.b, bmr, i);
+	must_complete(p.a.scq, 0, IBV_WC_SUCCESS);
+	must_happen(&A, IBV_EVENT_SQ_DRAINED);
+	check(!ibv_query_qp(p.a.qp, &attr, IBV_QP_STATE, &init) &&
+	      !attr.sq_draining, "not drained");
+	usleep(20000);
+	check(!ibv_poll_cq(p.a.scq, 1, &wc), "sent in SQD");
+	attr.qp_state = IBV_QPS_RTS;
+	attr.cur_qp_state = IBV_QPS_SQD;
+	check(!ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE),
+	      "not to RTS: %s", strerror(errno));
+	must_complete(p.a.scq, 1, IBV_WC_SUCCESS);
+	for (i = 0; i < 2; i++)
+		must_complete(p.b.rcq, i, IBV_WC_SUCCESS);
+	pair_destroy(&p);
+}
+
 /* ---- windows and regions ---- */
 
 static void bind(struct end *end, struct ibv_mw *mw, uint32_t rkey,
@@ -311,6 +395,8 @@ int main(void)
 		TEST(moderated_cq_waits_for_more),
 		TEST(reset_takes_completions_along),
 		TEST(srq_tells_when_it_runs_low),
+		TEST(srq_is_resized),
+		TEST(sq_is_drained),
 		TEST(window_holds_its_region),
 		TEST(region_keeps_its_key),
 		TEST(limits_are_as_told),

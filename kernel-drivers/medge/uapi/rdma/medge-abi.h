@@ -313,6 +313,11 @@ struct medge_create_srq_resp {
 	struct medge_ring_map rq;
 };
 
+/* When it is resized. @resp: address of a struct medge_create_srq_resp, to be filled in. */
+struct medge_modify_srq_req {
+	__aligned_u64 resp;
+};
+
 /* Device memory is mapped as a ring is: its bytes are where a ring's entries are. */
 enum medge_attr_dm_alloc {
 	MEDGE_ATTR_DM_ALLOC_MAP = 1U << 12,	/* struct medge_ring_map, out */
