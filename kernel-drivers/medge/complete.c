@@ -478,6 +478,16 @@ void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
 	if (status || snap->wqe.flags & MEDGE_WQE_SIGNALED)
 		send_complete(qp, snap->wqe.wr_id, snap->wqe.opcode, snap->len,
 			      wc_status[status]);
+	medge_qp_drained(qp);
+}
+
+void medge_qp_drained(struct medge_qp *qp)
+{
+	if (qp->state != IB_QPS_SQD || !qp->tell_drained ||
+	    medge_qp_draining(qp))
+		return;
+	qp->tell_drained = false;
+	medge_qp_event(qp, IB_EVENT_SQ_DRAINED);
 }
 
 static void op_completed(struct medge_conn *c, u32 op_no,
@@ -627,10 +637,17 @@ void medge_qp_fail(struct medge_qp *qp, int event)
 	qp->state = IB_QPS_ERR;
 	medge_flush_sq(qp);
 	medge_flush_rq(qp);
-	if (event < 0 && !qp->srq)
-		return;
-	qp->fatal_event = event;
-	schedule_work(&qp->fatal_work);
+	if (event >= 0)
+		medge_qp_event(qp, event);
+	/* It takes no more of its SRQ's receives. */
+	if (qp->srq)
+		medge_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
+}
+
+void medge_qp_event(struct medge_qp *qp, enum ib_event_type type)
+{
+	set_bit(type, &qp->events);
+	schedule_work(&qp->event_work);
 }
 
 static void raise_event(struct medge_qp *qp, enum ib_event_type type)
@@ -645,13 +662,12 @@ static void raise_event(struct medge_qp *qp, enum ib_event_type type)
 		qp->ibqp.event_handler(&event, qp->ibqp.qp_context);
 }
 
-void medge_qp_fatal(struct work_struct *work)
+void medge_qp_events(struct work_struct *work)
 {
-	struct medge_qp *qp = container_of(work, struct medge_qp, fatal_work);
+	struct medge_qp *qp = container_of(work, struct medge_qp, event_work);
+	u32 type;
 
-	if (qp->fatal_event >= 0)
-		raise_event(qp, qp->fatal_event);
-	/* It takes no more of its SRQ's receives. */
-	if (qp->srq)
-		raise_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
+	for (type = 0; type < BITS_PER_LONG; type++)
+		if (test_and_clear_bit(type, &qp->events))
+			raise_event(qp, type);
 }

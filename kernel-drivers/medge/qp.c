@@ -166,8 +166,8 @@ static int connect_qp(struct medge_qp *qp)
 	return 0;
 }
 
-/* RTR to RTS. */
-static void start_sending(struct medge_qp *qp)
+/* RTR or SQD to RTS. */
+static void start_sending(struct medge_qp *qp, enum ib_qp_state from)
 {
 	struct medge_conn_config cfg;
 
@@ -175,11 +175,26 @@ static void start_sending(struct medge_qp *qp)
 	spin_lock_bh(&qp->lock);
 	qp->now = ktime_get_ns();
 	/* The connection may have failed since modify looked at the state. */
-	if (qp->state == IB_QPS_RTR) {
+	if (qp->state == from) {
 		medge_conn_enable_send(qp->conn, &cfg, qp->now);
 		qp->state = IB_QPS_RTS;
 	}
-	medge_send_unlock(qp);
+	spin_unlock_bh(&qp->lock);
+	/* What was posted meanwhile. */
+	medge_send_look(qp);
+}
+
+/* RTS to SQD. */
+static void drain_sq(struct medge_qp *qp, bool tell)
+{
+	spin_lock_bh(&qp->lock);
+	qp->now = ktime_get_ns();
+	if (qp->state == IB_QPS_RTS) {
+		qp->state = IB_QPS_SQD;
+		qp->tell_drained = tell;
+		medge_qp_drained(qp);
+	}
+	spin_unlock_bh(&qp->lock);
 }
 
 static void fail_qp(struct medge_qp *qp)
@@ -244,7 +259,8 @@ static void stop_qp(struct medge_qp *qp)
 {
 	set_state(qp, IB_QPS_RESET);
 	close_qp(qp);
-	cancel_work_sync(&qp->fatal_work);
+	cancel_work_sync(&qp->event_work);
+	qp->events = 0;
 	free_connection(qp);
 }
 
@@ -432,7 +448,7 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	qp->dev = to_medge_device(qp->ibqp.device);
 	mutex_init(&qp->modify_lock);
 	spin_lock_init(&qp->lock);
-	INIT_WORK(&qp->fatal_work, medge_qp_fatal);
+	INIT_WORK(&qp->event_work, medge_qp_events);
 	hrtimer_setup(&qp->timer, medge_timer_fire, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS_SOFT);
 	qp->timer_at = MEDGE_NEVER;
@@ -552,16 +568,22 @@ int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 /* ---- modify and query ---- */
 
+/* Who drains may say again where the peer is, but it is there. */
 static int check_address(const struct medge_qp *qp,
-			 const struct ib_qp_attr *attr)
+			 const struct ib_qp_attr *attr, enum ib_qp_state cur)
 {
 	struct medge_l2 l2;
 	int err;
 
 	err = medge_l2_resolve(qp->dev, &attr->ah_attr, &l2);
-	if (!err && !is_valid_ether_addr(l2.dmac))
-		err = -EINVAL;
-	return err;
+	if (err)
+		return err;
+	if (!is_valid_ether_addr(l2.dmac))
+		return -EINVAL;
+	if (cur == IB_QPS_SQD && (!ether_addr_equal(l2.dmac, qp->l2.dmac) ||
+				  l2.vlan != qp->l2.vlan))
+		return -EOPNOTSUPP;
+	return 0;
 }
 
 static bool values_are_ok(const struct ib_qp_attr *attr, int mask)
@@ -597,11 +619,11 @@ static int check_modify(const struct medge_qp *qp, const struct ib_qp_attr *attr
 		return -EOPNOTSUPP;
 	if (!ib_modify_qp_is_ok(cur, next, qp->ibqp.qp_type, mask))
 		return -EINVAL;
-	if (next == IB_QPS_SQD || mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE))
+	if (mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE))
 		return -EOPNOTSUPP;
 	if (!values_are_ok(attr, mask))
 		return -EINVAL;
-	return mask & IB_QP_AV ? check_address(qp, attr) : 0;
+	return mask & IB_QP_AV ? check_address(qp, attr, cur) : 0;
 }
 
 static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
@@ -625,6 +647,7 @@ static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
 	STORE(IB_QP_SQ_PSN, sq_psn);
 	STORE(IB_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
 	STORE(IB_QP_DEST_QPN, dest_qp_num);
+	STORE(IB_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
 #undef STORE
 	if (mask & IB_QP_AV)
 		medge_l2_resolve(qp->dev, &attr->ah_attr, &qp->l2);
@@ -633,7 +656,8 @@ static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
 }
 
 /* Where nothing is acknowledged, nothing is set up: states are but names. */
-static int enter_ud_state(struct medge_qp *qp, enum ib_qp_state next)
+static int enter_ud_state(struct medge_qp *qp, enum ib_qp_state cur,
+			  enum ib_qp_state next, bool tell)
 {
 	switch (next) {
 	case IB_QPS_RESET:
@@ -641,8 +665,15 @@ static int enter_ud_state(struct medge_qp *qp, enum ib_qp_state next)
 		return 0;
 	case IB_QPS_INIT:
 	case IB_QPS_RTR:
+		set_state(qp, next);
+		return 0;
 	case IB_QPS_RTS:
 		set_state(qp, next);
+		if (cur == IB_QPS_SQD)
+			medge_send_look(qp);
+		return 0;
+	case IB_QPS_SQD:
+		drain_sq(qp, tell);
 		return 0;
 	case IB_QPS_ERR:
 		fail_qp(qp);
@@ -653,7 +684,7 @@ static int enter_ud_state(struct medge_qp *qp, enum ib_qp_state next)
 }
 
 static int enter_state(struct medge_qp *qp, enum ib_qp_state cur,
-		       enum ib_qp_state next)
+		       enum ib_qp_state next, bool tell)
 {
 	switch (next) {
 	case IB_QPS_RESET:
@@ -665,8 +696,11 @@ static int enter_state(struct medge_qp *qp, enum ib_qp_state cur,
 	case IB_QPS_RTR:
 		return connect_qp(qp);
 	case IB_QPS_RTS:
-		if (cur == IB_QPS_RTR)
-			start_sending(qp);
+		if (cur == IB_QPS_RTR || cur == IB_QPS_SQD)
+			start_sending(qp, cur);
+		return 0;
+	case IB_QPS_SQD:
+		drain_sq(qp, tell);
 		return 0;
 	case IB_QPS_ERR:
 		fail_qp(qp);
@@ -680,6 +714,8 @@ static int modify(struct medge_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = READ_ONCE(qp->state);
 	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : cur;
+	bool tell = mask & IB_QP_EN_SQD_ASYNC_NOTIFY &&
+		    attr->en_sqd_async_notify;
 	int err;
 
 	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur)
@@ -689,8 +725,8 @@ static int modify(struct medge_qp *qp, const struct ib_qp_attr *attr, int mask)
 		return err;
 	store_attr(qp, attr, mask);
 	if (medge_qp_is_ud(qp) || medge_qp_is_uc(qp))
-		return enter_ud_state(qp, next);
-	return enter_state(qp, cur, next);
+		return enter_ud_state(qp, cur, next, tell);
+	return enter_state(qp, cur, next, tell);
 }
 
 int medge_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -712,7 +748,10 @@ int medge_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	mutex_lock(&qp->modify_lock);
 	*attr = qp->attr;
-	attr->qp_state = READ_ONCE(qp->state);
+	spin_lock_bh(&qp->lock);
+	attr->qp_state = qp->state;
+	attr->sq_draining = medge_qp_draining(qp);
+	spin_unlock_bh(&qp->lock);
 	mutex_unlock(&qp->modify_lock);
 
 	attr->cur_qp_state = attr->qp_state;

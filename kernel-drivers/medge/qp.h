@@ -135,8 +135,9 @@ struct medge_qp {
 	u32 max_sge, max_recv_sge, max_inline;
 	struct ib_qp_attr attr;		/* what modify said, for query */
 	struct ib_qp_init_attr init;
-	struct work_struct fatal_work;	/* IB_EVENT_QP_FATAL and the like, from process context */
-	int fatal_event;		/* enum ib_event_type; negative: none */
+	struct work_struct event_work;	/* tells of @events, in process context */
+	unsigned long events;		/* bits by enum ib_event_type */
+	bool tell_drained;		/* in SQD: tell when that is so */
 };
 
 static inline struct medge_qp *to_medge_qp(struct ib_qp *ibqp)
@@ -190,6 +191,12 @@ static inline bool medge_qp_hears(const struct medge_qp *qp)
 	}
 }
 
+/* In SQD: something was begun that is not done. Under qp->lock. */
+static inline bool medge_qp_draining(const struct medge_qp *qp)
+{
+	return qp->state == IB_QPS_SQD && qp->sq.done != qp->sq.cons;
+}
+
 /*
  * Frames come and go in this state. In ERR, a peer that was refused something
  * may have missed our NAK, and is told again. Under qp->lock.
@@ -216,8 +223,6 @@ int medge_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int medge_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);
 int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
-/* `rdma -dd resource show qp`: the connection's state. */
-int medge_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 
 /* Find a QP by number and count as its user; NULL: none. RCU inside. */
 struct medge_qp *medge_qp_get(struct medge_device *dev, u32 qpn);
@@ -302,7 +307,11 @@ void medge_recv_snapshot(struct medge_qp *qp, struct medge_recv_snap *snap,
 			 const struct ib_pd *pd);
 /* To state ERR, with a flush, and an async event unless @event is negative. Under qp->lock. */
 void medge_qp_fail(struct medge_qp *qp, int event);
-/* qp->fatal_work: tell of qp->fatal_event. */
-void medge_qp_fatal(struct work_struct *work);
+/* Raise an async event, soon. Any context. */
+void medge_qp_event(struct medge_qp *qp, enum ib_event_type type);
+/* qp->event_work */
+void medge_qp_events(struct work_struct *work);
+/* In SQD: if all that was begun is done, tell whoever wants to know. Under qp->lock. */
+void medge_qp_drained(struct medge_qp *qp);
 
 #endif /* MEDGE_QP_H */

@@ -167,7 +167,10 @@ static void fill(struct medge_qp *qp, struct sk_buff_head *out)
 	u32 n;
 
 	for (n = 0; n < MEDGE_TURN_BATCH; n++) {
-		if (qp->state != IB_QPS_RTS || !begin_message(qp))
+		bool goes_on = qp->state == IB_QPS_RTS ||
+			       (qp->state == IB_QPS_SQD && qp->uc.sending);
+
+		if (!goes_on || !begin_message(qp))
 			break;
 		send_frame(qp, out);
 	}

@@ -47,6 +47,7 @@ void medge_conn_enable_send(struct medge_conn *c,
 	c->cfg.ord = cfg->ord;
 	c->cfg.retry_cnt = cfg->retry_cnt;
 	c->cfg.rnr_retry = cfg->rnr_retry;
+	c->cfg.rnr_timer = cfg->rnr_timer;
 	c->cfg.timeout_ns = cfg->timeout_ns;
 	c->progress = now;
 	c->last_tx = now;

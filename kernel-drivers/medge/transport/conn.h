@@ -277,7 +277,10 @@ void medge_conn_set_user(struct medge_conn *c, void *user);
 void *medge_conn_user(const struct medge_conn *c);
 const struct medge_conn_stats *medge_conn_stats(const struct medge_conn *c);
 
-/* Sending may start only now (RTS); receiving may from init on (RTR). */
+/*
+ * Sending may start only now (RTS); receiving may from init on (RTR). Again: what
+ * may change while a connection lives is now as in @cfg.
+ */
 void medge_conn_enable_send(struct medge_conn *c,
 			    const struct medge_conn_config *cfg, u64 now);
 
