@@ -166,11 +166,16 @@ int medge_resize_cq(struct ib_cq *ibcq, unsigned int cqe,
 int medge_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct medge_cq *cq = to_medge_cq(ibcq);
+	struct medge_ring ring;
 
 	cancel_work_sync(&cq->error_work);
 	hrtimer_cancel(&cq->mod_timer);
 	tasklet_kill(&cq->handler);
-	medge_ring_destroy(&cq->ring);
+	spin_lock_bh(&cq->lock);
+	ring = cq->ring;
+	cq->ring.hdr = NULL;
+	spin_unlock_bh(&cq->lock);
+	medge_ring_destroy(&ring);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "mw.h"
 #include "pma.h"
 #include "qp.h"
+#include "restrack.h"
 #include "query.h"
 #include "ring.h"
 #include "srq.h"
@@ -93,6 +94,8 @@ static const struct ib_device_ops device_ops = {
 	.detach_mcast = medge_detach_mcast,
 	.device_group = &medge_sysfs,
 	.disassociate_ucontext = medge_disassociate_ucontext,
+	.fill_res_cq_entry = medge_fill_res_cq,
+	.fill_res_mr_entry = medge_fill_res_mr,
 	.fill_res_qp_entry = medge_fill_res_qp,
 	.get_dma_mr = medge_get_dma_mr,
 	.get_hw_stats = medge_get_hw_stats,
