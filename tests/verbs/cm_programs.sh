@@ -21,18 +21,6 @@ SLOW=1
 [ "${KERNEL:-}" != debug ] || SLOW=4
 NETEM=$(plan NETEM)
 
-# Does the server listen, by either of the port spaces?
-wait_listening() {
-	local node=$1 port=$2 pid=$3 tries
-	for ((tries = 0; tries < 100; tries++)); do
-		rdma resource show cm_id | grep -q "LISTEN.*:$port " && return
-		[ -n "$(on "$node" ss -Hltun "sport = :$port")" ] && return
-		kill -0 "$pid" 2>/dev/null || return
-		sleep 0.05
-	done
-	return 1
-}
-
 # The row of a program that ended with status $2, after it began at $3; what it said is in the file $4.
 row() {
 	printf '%-34s %-4s %6.1f s  %s\n' "$1" "$(ok_or_fail "$2")" "$(since "$3")" \
@@ -54,14 +42,16 @@ pair() {
 
 # served LABEL SECONDS SERVER... -- CLIENT...: as pair, but the server serves until it is killed.
 served() {
-	local label=$1 limit=$(($2 * SLOW)) server=() began=$EPOCHREALTIME pid status
+	local label=$1 limit server=() began=$EPOCHREALTIME pid status
+	limited "$(($2 * SLOW))"
+	limit=$REPLY
 	shift 2
 	while [ "$1" != -- ]; do
 		server+=("$1")
 		shift
 	done
 	shift
-	ip netns exec b "${server[@]}" >"$WORK/server" 2>&1 &
+	timeout -k 5 "$((limit + 10))" ip netns exec b "${server[@]}" >"$WORK/server" 2>&1 &
 	pid=$!
 	wait_listening b "$PORT" "$pid"
 	timeout -k 5 "$limit" ip netns exec a "$@" >"$WORK/client" 2>&1
@@ -130,10 +120,11 @@ udaddy() {
 # The receiver ends when it has all messages.
 mckey_to() {
 	local group=$1 label=$2 from=$3 to=$4 began=$EPOCHREALTIME pid status
-	timeout -k 5 "$((20 * SLOW))" ip netns exec b mckey -m "$group" -b "$to" -C 10 >"$WORK/server" 2>&1 &
+	limited "$((20 * SLOW))"
+	timeout -k 5 "$REPLY" ip netns exec b mckey -m "$group" -b "$to" -C 10 >"$WORK/server" 2>&1 &
 	pid=$!
 	sleep "$SLOW"
-	timeout -k 5 "$((20 * SLOW))" ip netns exec a mckey -m "$group" -b "$from" -s -C 10 >"$WORK/client" 2>&1
+	timeout -k 5 "$REPLY" ip netns exec a mckey -m "$group" -b "$from" -s -C 10 >"$WORK/client" 2>&1
 	status=$?
 	wait "$pid"
 	BOTH_STATUS="sender $status, receiver $?"

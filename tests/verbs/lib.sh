@@ -104,26 +104,31 @@ next_port() {
 	PORT=$((PORT + 1))
 }
 
-# siw is listened to through its connection manager.
+# Does the server listen, by either of the port spaces?
 wait_listening() {
 	local node=$1 port=$2 pid=$3 tries
-	for ((tries = 0; tries < 200; tries++)); do
-		if [ "$TYPE" = siw ]; then
-			on "$node" rdma resource show cm_id | grep -q 'state LISTEN' && return
-		else
-			[ -n "$(on "$node" ss -Hltn "sport = :$port")" ] && return
-		fi
+	for ((tries = 0; tries < 100; tries++)); do
+		rdma resource show cm_id | grep -q "LISTEN.*:$port " && return
+		[ -n "$(on "$node" ss -Hltun "sport = :$port")" ] && return
 		kill -0 "$pid" 2>/dev/null || return
 		sleep 0.05
 	done
 	return 1
 }
 
+# Seconds that a program may take, of the $1 it needs at most, in $REPLY: no more than $PROGRAM_LIMIT, if there is one.
+limited() {
+	REPLY=$1
+	[ -z "${PROGRAM_LIMIT:-}" ] || ((REPLY <= PROGRAM_LIMIT)) || REPLY=$PROGRAM_LIMIT
+}
+
 # both SECONDS SERVER-CMD -- CLIENT-CMD: one program on b and its partner
 # on a. The client's output is left in $WORK/client, the server's in $WORK/server.
 # Returns 0 if both ended well; $BOTH_STATUS says how.
 both() {
-	local limit=$1 server=() pid s c
+	local limit server=() pid s c
+	limited "$1"
+	limit=$REPLY
 	shift
 	while [ "$1" != -- ]; do
 		server+=("$1")
