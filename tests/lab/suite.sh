@@ -10,6 +10,8 @@ suite() {
 	entry spelling "$LAB/lab" check spelling
 	entry checkpatch "$LAB/lab" check style
 	entry transport make -s -C tests/transport check "BUILD=$(tree_cache)/transport"
+	entry transport-fuzz make -s -C tests/transport fuzz "FUZZ_TIME=$([[ $LONG ]] && echo 900 || echo 5)" \
+		"BUILD=$(tree_cache)/transport"
 	entry provider-warnings "$LAB/lab" check provider
 	entry analyze "$LAB/lab" check analyze
 	entry provider-in-tree "$LAB/lab" check in-tree
