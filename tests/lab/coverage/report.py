@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Which lines the tests went through, from gcov's notes and data in a directory.
 
-    coverage.py --root SOURCES --why FILE --least PERCENT DIR
+    report.py --root SOURCES --why FILE --least PERCENT [--strip N] DIR
 
 Prints a table of the files below SOURCES, and each line that nobody went
 through, with the reason that FILE gives for it. Of a line in a header, each
-file that includes it is asked. FILE has a reason a line:
+file that includes it is asked. Below SOURCES may be several copies of them, N
+directories down, which count as one. FILE has a reason a line:
 
     FILE-NAME: REGULAR EXPRESSION OF THE LINE'S TEXT: WHY
 
@@ -24,9 +25,9 @@ import sys
 import tempfile
 
 
-def counts_below(directory, root):
-    """{file: {line: how often}} of the sources below root."""
-    counts = collections.defaultdict(dict)
+def counts_below(directory, root, strip):
+    """{file: {line: how often}} of the sources below root; and where to find each."""
+    counts, where = collections.defaultdict(dict), {}
     data = sorted(str(p) for p in pathlib.Path(directory).resolve().rglob("*.gcda"))
     if not data:
         sys.exit(f"coverage: nothing ran: no .gcda below {directory}")
@@ -35,16 +36,20 @@ def counts_below(directory, root):
                        stdout=subprocess.DEVNULL)
         for name in os.listdir(to):
             with gzip.open(os.path.join(to, name)) as f:
-                add_counts(json.load(f), root, counts)
-    return counts
+                add_counts(json.load(f), root, strip, counts, where)
+    return counts, where
 
 
-def add_counts(notes, root, counts):
+def add_counts(notes, root, strip, counts, where):
     for file in notes["files"]:
         path = os.path.realpath(os.path.join(notes["current_working_directory"], file["file"]))
         if not path.startswith(root + os.sep):
             continue
-        lines = counts[path]
+        name = os.sep.join(os.path.relpath(path, root).split(os.sep)[strip:])
+        if name.startswith("cov_"):
+            continue
+        where[name] = path
+        lines = counts[name]
         for line in file["lines"]:
             n = line["line_number"]
             lines[n] = lines.get(n, 0) + line["count"]
@@ -74,26 +79,27 @@ def main():
     parser.add_argument("--root", required=True)
     parser.add_argument("--why", required=True)
     parser.add_argument("--least", type=float, required=True)
+    parser.add_argument("--strip", type=int, default=0)
     parser.add_argument("dir")
     args = parser.parse_args()
     root = os.path.realpath(args.root)
-    counts = counts_below(args.dir, root)
+    counts, where = counts_below(args.dir, root, args.strip)
     reasons = Reasons(args.why)
 
     missed, total = [], 0
-    for path, lines in sorted(counts.items()):
-        text = open(path).read().splitlines()
+    for name, lines in sorted(counts.items()):
+        text = open(where[name]).read().splitlines()
         none = [n for n, count in sorted(lines.items()) if not count]
-        missed += [(path, n, text[n - 1].strip()) for n in none]
+        missed += [(name, n, text[n - 1].strip()) for n in none]
         total += len(lines)
-        print(f"{os.path.relpath(path, root):28} {len(lines):5} lines  {100 * (1 - len(none) / len(lines)):6.1f} %")
+        print(f"{name:28} {len(lines):5} lines  {100 * (1 - len(none) / len(lines)):6.1f} %")
     unexplained = 0
     if missed:
         print("nobody went through")
-    for path, n, text in missed:
-        why = reasons.of(path, text)
+    for name, n, text in missed:
+        why = reasons.of(name, text)
         unexplained += why is None
-        print(f"  {os.path.relpath(path, root)}:{n}: {text}\n      {why or 'no test yet'}")
+        print(f"  {name}:{n}: {text}\n      {why or 'no test yet'}")
     percent = 100 * (1 - len(missed) / total)
     print(f"coverage: {percent:.1f} % of {total} lines; {len(missed)} missed, of them {unexplained} without a reason")
     for number in reasons.unused():
