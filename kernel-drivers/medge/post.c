@@ -289,7 +289,7 @@ void medge_post_take(struct medge_qp *qp)
 		/* Who does not see it has stored a prod that we see, or will. */
 		smp_mb();
 	}
-	n = min(medge_ring_posted(&qp->sq), medge_conn_send_room(qp->conn));
+	n = medge_conn_send_room(qp->conn, medge_ring_posted(&qp->sq));
 	/* A WQE that fails at once takes the QP out of RTS, and flushes. */
 	while (n-- && qp->state == IB_QPS_RTS &&
 	       !fenced_local(qp, qp->sq.cons))
@@ -302,7 +302,7 @@ bool medge_post_idle(struct medge_qp *qp)
 
 	if (qp->state != IB_QPS_RTS || !hdr)
 		return true;
-	if (qp->unsent || !medge_conn_send_room(qp->conn))
+	if (qp->unsent || !medge_conn_send_room(qp->conn, 1))
 		return true;
 	/* What is taken before it has to complete, which an ack will tell. */
 	if (medge_ring_posted(&qp->sq) && fenced_local(qp, qp->sq.cons))

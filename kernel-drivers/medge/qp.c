@@ -142,12 +142,12 @@ static int connect_qp(struct medge_qp *qp)
 	struct medge_node_member *member;
 	struct medge_conn *conn;
 
-	conn = kvzalloc(medge_conn_size(), GFP_KERNEL_ACCOUNT);
+	conn = kzalloc(medge_conn_size(), GFP_KERNEL_ACCOUNT);
 	if (!conn)
 		return -ENOMEM;
 	member = medge_node_join(qp);
 	if (!member) {
-		kvfree(conn);
+		kfree(conn);
 		return -ENOMEM;
 	}
 	connection_config(qp, &cfg);
@@ -212,7 +212,8 @@ static void free_connection(struct medge_qp *qp)
 		return;
 	medge_receive_free_held(qp);
 	medge_stats_retire(qp->dev, medge_conn_stats(qp->conn));
-	kvfree(qp->conn);
+	medge_conn_fini(qp->conn);
+	kfree(qp->conn);
 	qp->conn = NULL;
 	medge_node_leave(qp->member);
 	qp->member = NULL;

@@ -142,6 +142,10 @@ MEDGE_ENV_UNALIGNED(64)
 void medge_env_warn(const char *what, const char *file, int line)
 	__attribute__((__noreturn__, __cold__));
 
+/* alloc.c: fails when a test wants it to. */
+void *medge_env_alloc(size_t bytes);
+void medge_env_free(void *mem);
+
 #define WARN_ON_ONCE(cond) ({					\
 	bool medge_warn = !!(cond);				\
 	if (unlikely(medge_warn))				\

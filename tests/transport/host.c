@@ -79,6 +79,7 @@ void host_free(struct host *h)
 		free(h->regions[i].bytes);
 	free(h->ops);
 	free(h->recvs);
+	medge_conn_fini(h->conn);
 	free(h->conn);
 	free(h->remote);
 }
@@ -162,7 +163,7 @@ static void trace_submit(struct host *h, const struct op *op, u32 op_no)
 void host_submit(struct host *h)
 {
 	while (!h->failed && h->submitted < h->nops &&
-	       medge_conn_send_room(h->conn)) {
+	       medge_conn_send_room(h->conn, h->nops - h->submitted)) {
 		struct op *op = &h->ops[h->submitted++];
 		u32 want = medge_conn_next_op(h->conn);
 		u32 op_no;

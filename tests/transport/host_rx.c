@@ -2,6 +2,7 @@
 /* What the kernel does on the way in: frames become bytes in memory, upcalls. */
 #include <stdlib.h>
 
+#include "alloc.h"
 #include "host.h"
 #include "pair.h"
 
@@ -198,6 +199,9 @@ void host_drop_held(struct host *h)
 static bool may_drop(const struct host *h, enum medge_drop drop)
 {
 	if (h->refused || h->failed || h->peer->failed || h->peer->refused)
+		return true;
+	/* Its ops would need memory that there is none of. */
+	if (drop == MEDGE_DROP_WINDOW && alloc_fails())
 		return true;
 	return drop == MEDGE_DROP_HOLD &&
 	       medge_conn_stats(h->conn)->rnr_naks_sent;

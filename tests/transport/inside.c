@@ -27,6 +27,7 @@ void conn_trust_paths(struct medge_conn *c, u32 npaths)
 {
 	u32 i;
 
+	CHECK(medge_conn_reserve_paths(c, npaths));
 	c->npaths = npaths;
 	for (i = 0; i < npaths; i++) {
 		struct medge_conn_path *path = &c->paths[i];

@@ -265,6 +265,8 @@ void sim_free(struct sim *s)
 
 	events_free(&s->events);
 	for (i = 0; i < s->cfg.flows; i++) {
+		medge_conn_fini(s->flows[i].end[0].conn);
+		medge_conn_fini(s->flows[i].end[1].conn);
 		free(s->flows[i].end[0].conn);
 		free(s->flows[i].end[1].conn);
 		free(s->flows[i].posted_at);

@@ -38,7 +38,7 @@ static void check_one_bad(struct pair *p, enum medge_status status)
 	/* ops behind a READ may be done before its answer turns out bad */
 	CHECK(h->peer_performed <= GOOD_BEFORE ||
 	      op_answers(h->ops[GOOD_BEFORE].req.opcode));
-	CHECK_EQ(medge_conn_send_room(h->conn), 0);
+	CHECK_EQ(medge_conn_send_room(h->conn, 1), 0);
 	pair_free(p);
 }
 

@@ -52,17 +52,18 @@ static void before_rts__receives_but_does_not_send(void)
 	pair_params_default(&params, 1);
 	pair_init(&p, &params);
 	c = p.host[1].conn;
+	medge_conn_fini(c);
 	memset(c, 0, medge_conn_size());
 	medge_conn_init(c, &params.cfg[1], &host_conn_ops, 0);
 	medge_conn_set_user(c, &p.host[1]);
-	CHECK_EQ(medge_conn_send_room(c), 0);
+	CHECK_EQ(medge_conn_send_room(c, MEDGE_OP_WINDOW), 0);
 	host_sync(&p.host[1]);
 	pair_post(&p, 0, &req);
 	pair_run(&p, MSEC);
 	/* acknowledged, all the same */
 	CHECK_EQ(p.host[0].completed, 1);
 	medge_conn_enable_send(c, &params.cfg[1], pair_now(&p));
-	CHECK_EQ(medge_conn_send_room(c), MEDGE_OP_WINDOW);
+	CHECK_EQ(medge_conn_send_room(c, MEDGE_OP_WINDOW), MEDGE_OP_WINDOW);
 	pair_post(&p, 1, &req);
 	pair_finish(&p, SEC);
 	pair_free(&p);

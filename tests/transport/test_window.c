@@ -72,16 +72,16 @@ static void ops__no_more_than_the_window_at_once(void)
 
 	pair_params_default(&params, 1);
 	pair_init(&p, &params);
-	CHECK_EQ(medge_conn_send_room(p.host[0].conn), MEDGE_OP_WINDOW);
+	CHECK_EQ(medge_conn_send_room(p.host[0].conn, MEDGE_OP_WINDOW), MEDGE_OP_WINDOW);
 	pair_dark(&p, 1, 0, true);
 	for (i = 0; i < 2000; i++)
 		host_post(&p.host[0], &req);
 	pair_poll(&p, 0);
 	CHECK_EQ(p.host[0].submitted, MEDGE_OP_WINDOW);
-	CHECK_EQ(medge_conn_send_room(p.host[0].conn), 0);
+	CHECK_EQ(medge_conn_send_room(p.host[0].conn, MEDGE_OP_WINDOW), 0);
 	pair_dark(&p, 1, 0, false);
 	pair_finish(&p, SEC);
-	CHECK_EQ(medge_conn_send_room(p.host[0].conn), MEDGE_OP_WINDOW);
+	CHECK_EQ(medge_conn_send_room(p.host[0].conn, MEDGE_OP_WINDOW), MEDGE_OP_WINDOW);
 	pair_free(&p);
 }
 

@@ -180,8 +180,9 @@ int end_create(struct end *end, struct side *side,
 			die("%s: ibv_create_comp_channel: %s", side->name,
 			    strerror(errno));
 	}
-	end->scq = ibv_create_cq(side->ctx, cqe, NULL, end->channel, 0);
-	end->rcq = ibv_create_cq(side->ctx, cqe, NULL, end->channel, 0);
+	end->other_cq = opt->cq;
+	end->scq = opt->cq ?: ibv_create_cq(side->ctx, cqe, NULL, end->channel, 0);
+	end->rcq = opt->cq ?: ibv_create_cq(side->ctx, cqe, NULL, end->channel, 0);
 	if (!end->scq || !end->rcq)
 		die("%s: ibv_create_cq: %s", side->name, strerror(errno));
 
@@ -213,8 +214,8 @@ void end_destroy(struct end *end)
 			die("%s: ibv_destroy_qp: %s", end->side->name,
 			    strerror(ret));
 	}
-	ret = ibv_destroy_cq(end->scq);
-	if (!ret)
+	ret = end->other_cq ? 0 : ibv_destroy_cq(end->scq);
+	if (!ret && !end->other_cq)
 		ret = ibv_destroy_cq(end->rcq);
 	if (ret)
 		die("%s: ibv_destroy_cq: %s", end->side->name, strerror(ret));

@@ -42,6 +42,7 @@ struct end {
 	struct ibv_qp *qp;
 	struct ibv_qp_cap cap;
 	uint32_t psn;
+	bool other_cq;		/* that outlives it */
 };
 
 struct pair {
@@ -55,6 +56,7 @@ struct pair_options {
 	uint32_t cqe;
 	bool sig_all;
 	bool events;		/* with a completion channel */
+	struct ibv_cq *cq;	/* for both queues; NULL: of its own */
 	uint8_t timeout;	/* 4.096 us << timeout */
 	uint8_t retry_cnt;
 	int rnr_retry;		/* -1: 0 */

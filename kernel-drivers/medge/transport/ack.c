@@ -268,7 +268,7 @@ static void echoed(struct medge_conn *c, u64 now, const struct medge_frame *f)
 	struct medge_cong *g = &c->paths[s->path].cong;
 
 	/* Its slot must not be another's yet, nor the answer one to another copy. */
-	if (c->snd_nxt - f->psn - 1 >= MEDGE_WINDOW || !s->time ||
+	if (c->snd_nxt - f->psn - 1 > c->sent.mask || !s->time ||
 	    s->flags & MEDGE_SENT_AGAIN || !(s->flags & MEDGE_SENT_ECHO))
 		return;
 	if (f->flags & MEDGE_FRAME_MARKED)

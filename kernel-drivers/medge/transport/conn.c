@@ -28,6 +28,40 @@ void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 	c->scheduler = MEDGE_SCHED_EARLIEST;
 	c->progress = now;
 	c->last_tx = now;
+	medge_table_init(&c->sent, c->first.sent, MEDGE_SENT_FIRST);
+	medge_table_init(&c->sops, c->first.sops, MEDGE_OPS_FIRST);
+	medge_table_init(&c->rops, c->first.rops, MEDGE_OPS_FIRST);
+	medge_table_init(&c->resps, c->first.resps, MEDGE_RESPONSES_FIRST);
+	c->paths = c->first.paths;
+	c->paths_max = MEDGE_PATHS_FIRST;
+}
+
+void medge_conn_fini(struct medge_conn *c)
+{
+	medge_table_fini(&c->sent);
+	medge_table_fini(&c->sops);
+	medge_table_fini(&c->rops);
+	medge_table_fini(&c->resps);
+	if (c->paths != c->first.paths)
+		medge_env_free(c->paths);
+}
+
+bool medge_conn_reserve_paths(struct medge_conn *c, u32 npaths)
+{
+	struct medge_conn_path *paths;
+
+	if (npaths <= c->paths_max)
+		return true;
+	paths = medge_env_alloc(npaths * sizeof(*paths));
+	if (!paths)
+		return false;
+	/* Frames in flight may be on any of them, also on those that are gone. */
+	memcpy(paths, c->paths, c->paths_max * sizeof(*paths));
+	if (c->paths != c->first.paths)
+		medge_env_free(c->paths);
+	c->paths = paths;
+	c->paths_max = npaths;
+	return true;
 }
 
 void medge_conn_start_at(struct medge_conn *c, u32 psn)

@@ -257,7 +257,7 @@ struct medge_conn_stats {
 	u64 drops[MEDGE_DROPS];
 };
 
-/* Size of a connection with its rings, to be zeroed memory of the caller's. */
+/* Size of a connection, to be zeroed memory of the caller's. */
 size_t medge_conn_size(void);
 
 /**
@@ -271,6 +271,8 @@ size_t medge_conn_size(void);
  */
 void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 		     const struct medge_conn_ops *ops, u64 now);
+/* Before its memory is freed. */
+void medge_conn_fini(struct medge_conn *c);
 
 /* The caller's own pointer (the kernel's QP). */
 void medge_conn_set_user(struct medge_conn *c, void *user);
@@ -298,8 +300,11 @@ const char *medge_scheduler_name(u32 scheduler);
 /* May be changed at any time; EARLIEST until then. */
 void medge_conn_schedule(struct medge_conn *c, enum medge_scheduler scheduler);
 
-/* How many more requests can be submitted. */
-u32 medge_conn_send_room(const struct medge_conn *c);
+/*
+ * How many of @want more requests can be submitted. If it is 0, there is room
+ * again when one has completed.
+ */
+u32 medge_conn_send_room(struct medge_conn *c, u32 want);
 
 /**
  * medge_conn_submit() - hand over a request; medge_conn_send_room() is not 0

@@ -51,7 +51,7 @@ int medge_conn_describe(const struct medge_conn *c, u64 now,
 			int (*put)(void *arg, const char *name, u64 value),
 			void *arg)
 {
-	const struct medge_recv_op *rop = &c->rops[c->rop_next % MEDGE_OP_WINDOW];
+	const struct medge_recv_op *rop = medge_rop(c, c->rop_next);
 	const struct {
 		const char *name;
 		u64 value;

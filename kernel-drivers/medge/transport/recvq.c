@@ -36,7 +36,10 @@ static enum medge_drop check_op(struct medge_conn *c, const struct medge_frame *
 			return MEDGE_DROP_MISMATCH;
 		return MEDGE_DROP_NONE;
 	}
-	if (ahead >= MEDGE_OP_WINDOW || ahead + f->nops > MEDGE_OP_WINDOW)
+	if (ahead >= MEDGE_OP_WINDOW || ahead + f->nops > MEDGE_OP_WINDOW ||
+	    !medge_table_grow(&c->rops, sizeof(*rop), ahead + f->nops,
+			      MEDGE_OP_WINDOW, c->rop_next,
+			      medge_table_size(&c->rops)))
 		return MEDGE_DROP_WINDOW;
 	rop = medge_rop(c, op->op_no);
 	return same_op(rop, op) ? MEDGE_DROP_NONE : MEDGE_DROP_MISMATCH;

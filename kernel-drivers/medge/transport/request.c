@@ -14,11 +14,16 @@ static enum medge_status refused_status(u8 nak)
 	return nak < MEDGE_NAKS ? nak_status[nak] : MEDGE_REMOTE_OPERATION;
 }
 
-u32 medge_conn_send_room(const struct medge_conn *c)
+u32 medge_conn_send_room(struct medge_conn *c, u32 want)
 {
+	u32 used = c->op_next - c->op_oldest;
+
 	if (!c->can_send || c->dead)
 		return 0;
-	return MEDGE_OP_WINDOW - (c->op_next - c->op_oldest);
+	medge_table_grow(&c->sops, sizeof(struct medge_send_op),
+			 used + min_t(u32, want, MEDGE_OP_WINDOW),
+			 MEDGE_OP_WINDOW, c->op_oldest, used);
+	return min(want, medge_table_size(&c->sops) - used);
 }
 
 u32 medge_conn_next_op(const struct medge_conn *c)

@@ -2,9 +2,14 @@
 /* Our answers to the peer's READs and atomics, until they are acknowledged. */
 #include "state.h"
 
-bool medge_response_room(const struct medge_conn *c)
+/* Without memory for one more there is room when those there are have been acknowledged. */
+bool medge_response_room(struct medge_conn *c)
 {
-	return c->resp_next - c->resp_oldest < MEDGE_MAX_RD_ATOMIC;
+	u32 used = c->resp_next - c->resp_oldest;
+
+	medge_table_grow(&c->resps, sizeof(struct medge_response), used + 1,
+			 MEDGE_MAX_RD_ATOMIC, c->resp_oldest, used);
+	return used < medge_table_size(&c->resps);
 }
 
 void medge_response_queue(struct medge_conn *c, const struct medge_op *op,

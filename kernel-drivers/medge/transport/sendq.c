@@ -6,7 +6,27 @@
 
 static u32 window_room(const struct medge_conn *c)
 {
-	return c->window - (c->snd_nxt - c->snd_una);
+	u32 inflight = c->snd_nxt - c->snd_una;
+
+	return min(c->window, medge_table_size(&c->sent)) - inflight;
+}
+
+/*
+ * Have slots for the frames of what is to be sent next, and as many again: an
+ * echo may come when its frame has long been acknowledged. Without memory for
+ * them, acks make room among those there are.
+ */
+static void reserve_frames(struct medge_conn *c)
+{
+	u32 inflight = c->snd_nxt - c->snd_una;
+	u32 bytes = min_t(u64, c->unsent, c->cfg.run_max);
+
+	u32 size = medge_table_size(&c->sent);
+	u32 want = inflight + max(DIV_ROUND_UP(bytes, c->cfg.seg_len), 1u);
+
+	if (size < 2 * want)
+		medge_table_grow(&c->sent, sizeof(struct medge_sent), 2 * want,
+				 MEDGE_WINDOW, c->snd_nxt - size, size);
 }
 
 /*
@@ -406,6 +426,7 @@ static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 	bool lost, responses, requests;
 	u32 psn = 0;
 
+	reserve_frames(c);
 	if (!window_room(c) && c->window < MEDGE_WINDOW &&
 	    (responses_ready(c) || requests_ready(c)))
 		widen_window(c, now);

@@ -152,9 +152,11 @@ void medge_conn_sync(struct medge_conn *c, struct medge_peer *p, u64 now)
 	u32 i;
 
 	tell(c, p, now);
-	c->npaths = p->npaths;
+	/* Without memory for all, the first must do until the next time. */
+	if (medge_conn_reserve_paths(c, p->npaths))
+		c->peer_gen = p->generation;
+	c->npaths = min(p->npaths, c->paths_max);
 	for (i = 0; i < c->npaths; i++)
 		copy_path(c, i, &p->paths[i]);
 	map_rails(c);
-	c->peer_gen = p->generation;
 }

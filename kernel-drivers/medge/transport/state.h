@@ -21,10 +21,16 @@
 #include "congestion.h"
 #include "conn.h"
 #include "peer_state.h"
+#include "table.h"
 
 enum {
 	MEDGE_BITMAP_WORDS = MEDGE_WINDOW / 64,
 	MEDGE_OPS_IN_FRAME = 255,
+	/* Slots that a connection has before it grows. */
+	MEDGE_SENT_FIRST = 16,
+	MEDGE_OPS_FIRST = 8,
+	MEDGE_RESPONSES_FIRST = 2,
+	MEDGE_PATHS_FIRST = 2,
 };
 
 static_assert(!(MEDGE_WINDOW & (MEDGE_WINDOW - 1)));
@@ -56,7 +62,7 @@ enum medge_sent_flags {
 };
 
 /**
- * struct medge_sent - a frame in flight, slot psn % MEDGE_WINDOW
+ * struct medge_sent - a frame in flight, slot psn
  * @time: of its latest transmission
  * @path_seq: counts transmissions of this connection on that path
  * @op_no: its (first) request; of a response its slot number
@@ -75,7 +81,7 @@ struct medge_sent {
 };
 
 /**
- * struct medge_send_op - a request of ours, slot op_no % MEDGE_OP_WINDOW
+ * struct medge_send_op - a request of ours, slot op_no
  * @next_index: first frame not yet sent
  * @fence_dist: distance to the last op before it with a forward fence, or 0
  * @read_dist: so, but to a READ or atomic with one
@@ -103,7 +109,7 @@ enum medge_recv_op_flags {
 };
 
 /**
- * struct medge_recv_op - a request of the peer's, slot op_no % MEDGE_OP_WINDOW
+ * struct medge_recv_op - a request of the peer's, slot op_no
  * @op: as its first frame had it (offset and len are of no meaning)
  * @placed: bytes placed; for strict ops also how far
  * @busy: pieces being copied
@@ -177,17 +183,26 @@ struct medge_conn_path {
 /**
  * struct medge_conn_rail - what one connection knows of a rail it receives on
  * @rx_high: highest psn received on it
- * @rx_time: when; 0: never
- * @path: the best of the paths that leave on it; MEDGE_PATH_UNKNOWN: none
  * @echo_psn: to be echoed on it
+ * @rx_time: when it was; 0: never
+ * @path: the best of the paths that leave on it; MEDGE_PATH_UNKNOWN: none
  * @marked: frames that came on it have met congestion, and it was not said
  */
 struct medge_conn_rail {
 	u32 rx_high;
-	u8 path;
-	u64 rx_time;
 	u32 echo_psn;
+	u64 rx_time;
+	u8 path;
 	bool marked;
+};
+
+/* What a connection has slots for from the beginning. */
+struct medge_conn_first {
+	struct medge_sent sent[MEDGE_SENT_FIRST];
+	struct medge_send_op sops[MEDGE_OPS_FIRST];
+	struct medge_recv_op rops[MEDGE_OPS_FIRST];
+	struct medge_response resps[MEDGE_RESPONSES_FIRST];
+	struct medge_conn_path paths[MEDGE_PATHS_FIRST];
 };
 
 struct medge_conn {
@@ -246,7 +261,7 @@ struct medge_conn {
 	u8 nak;
 	u32 nak_op;
 
-	/* ---- sendq: responses, slot number % MEDGE_MAX_RD_ATOMIC ---- */
+	/* ---- sendq: responses ---- */
 	u32 resp_oldest;		/* not all acknowledged */
 	u32 resp_send;			/* next with frames to send */
 	u32 resp_next;			/* next to be queued */
@@ -301,32 +316,39 @@ struct medge_conn {
 	u64 impatient_at;		/* when it is halved */
 	u64 grace;			/* ns more until the timeout */
 
-	struct medge_sent sent[MEDGE_WINDOW];
-	struct medge_send_op sops[MEDGE_OP_WINDOW];
-	struct medge_recv_op rops[MEDGE_OP_WINDOW];
-	struct medge_response resps[MEDGE_MAX_RD_ATOMIC];
-	struct medge_conn_path paths[MEDGE_MAX_PATHS];
+	/* ---- what grows: accessors below ---- */
+	struct medge_table sent;	/* snd_una to snd_nxt */
+	struct medge_table sops;	/* op_oldest to op_next */
+	struct medge_table rops;	/* rop_next and all behind it */
+	struct medge_table resps;	/* resp_oldest to resp_next */
+	struct medge_conn_path *paths;	/* paths_max of them */
+	u32 paths_max;
+
 	struct medge_conn_rail rails[MEDGE_MAX_RAILS];
+	struct medge_conn_first first;
 };
 
-static inline struct medge_sent *medge_sent(struct medge_conn *c, u32 psn)
+static inline struct medge_sent *medge_sent(const struct medge_conn *c, u32 psn)
 {
-	return &c->sent[psn % MEDGE_WINDOW];
+	return medge_table_slot(&c->sent, psn, sizeof(struct medge_sent));
 }
 
-static inline struct medge_send_op *medge_sop(struct medge_conn *c, u32 op_no)
+static inline struct medge_send_op *medge_sop(const struct medge_conn *c,
+					      u32 op_no)
 {
-	return &c->sops[op_no % MEDGE_OP_WINDOW];
+	return medge_table_slot(&c->sops, op_no, sizeof(struct medge_send_op));
 }
 
-static inline struct medge_recv_op *medge_rop(struct medge_conn *c, u32 op_no)
+static inline struct medge_recv_op *medge_rop(const struct medge_conn *c,
+					      u32 op_no)
 {
-	return &c->rops[op_no % MEDGE_OP_WINDOW];
+	return medge_table_slot(&c->rops, op_no, sizeof(struct medge_recv_op));
 }
 
-static inline struct medge_response *medge_resp(struct medge_conn *c, u32 slot)
+static inline struct medge_response *medge_resp(const struct medge_conn *c,
+						u32 slot)
 {
-	return &c->resps[slot % MEDGE_MAX_RD_ATOMIC];
+	return medge_table_slot(&c->resps, slot, sizeof(struct medge_response));
 }
 
 static inline bool medge_opcode_answers(u8 opcode)
@@ -365,6 +387,9 @@ static inline u32 medge_frames(const struct medge_conn *c, u32 len)
  */
 void medge_conn_start_at(struct medge_conn *c, u32 psn);
 
+/* Have room for @npaths paths. False: no memory. */
+bool medge_conn_reserve_paths(struct medge_conn *c, u32 npaths);
+
 /* ---- request.c ---- */
 /* Complete own requests, in order, as far as they are done. */
 void medge_request_complete(struct medge_conn *c);
@@ -372,7 +397,7 @@ void medge_request_complete(struct medge_conn *c);
 void medge_request_answered(struct medge_conn *c, u32 op_no, u32 placed);
 
 /* ---- response.c ---- */
-bool medge_response_room(const struct medge_conn *c);
+bool medge_response_room(struct medge_conn *c);
 /* Queue an answer; there is room. */
 void medge_response_queue(struct medge_conn *c, const struct medge_op *op,
 			  u64 atomic);
