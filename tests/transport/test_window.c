@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Windows of frames and ops, and numbers that wrap around in them. */
+#include "alloc.h"
 #include "direct.h"
 
 /* So small that a window of frames is less than a rail carries at first. */
@@ -82,6 +83,55 @@ static void ops__no_more_than_the_window_at_once(void)
 	pair_dark(&p, 1, 0, false);
 	pair_finish(&p, SEC);
 	CHECK_EQ(medge_conn_send_room(p.host[0].conn, MEDGE_OP_WINDOW), MEDGE_OP_WINDOW);
+	pair_free(&p);
+}
+
+/* A connection that gets no memory to grow has what it began with. */
+static void memory__none__goes_on_with_what_it_has(void)
+{
+	struct medge_request small = req_write(REGION_STRICT, 0, 8,
+					       MEDGE_OP_STRICT);
+	struct medge_request large = req_write(REGION_RELAXED, 0, 200000, 0);
+	struct medge_request read = req_read(REGION_STRICT, 0, 20000);
+	struct pair_params params;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 1);
+	pair_init(&p, &params);
+	alloc_fail(1, 1);
+	for (i = 0; i < 60; i++) {
+		host_post(&p.host[0], &small);
+		host_post(&p.host[0], i % 4 ? &large : &read);
+	}
+	pair_poll(&p, 0);
+	CHECK(p.host[0].submitted < 60);
+	pair_finish(&p, 10 * SEC);
+	alloc_fail(0, 0);
+	pair_free(&p);
+}
+
+/* Who has grown sends more than fits where there is no memory: it comes again. */
+static void memory__none_for_a_while__frames_come_again(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 8,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 1);
+	pair_init(&p, &params);
+	for (i = 0; i < 500; i++)
+		host_post(&p.host[0], &req);
+	pair_poll(&p, 0);
+	CHECK_EQ(p.host[0].submitted, 500);
+	alloc_fail(1, 1);
+	pair_run(&p, MSEC);
+	CHECK(medge_conn_stats(p.host[1].conn)->drops[MEDGE_DROP_WINDOW]);
+	CHECK_EQ(p.host[0].completed, 0);
+	alloc_fail(0, 0);
+	pair_finish(&p, SEC);
 	pair_free(&p);
 }
 
@@ -235,6 +285,8 @@ int main(int argc, char **argv)
 	RUN(frames__no_more_than_the_window_unacknowledged);
 	RUN(frames__held_are_at_most_the_window);
 	RUN(ops__no_more_than_the_window_at_once);
+	RUN(memory__none__goes_on_with_what_it_has);
+	RUN(memory__none_for_a_while__frames_come_again);
 	RUN(ops__small_ones_share_frames);
 	RUN(reads__no_more_than_ord);
 	RUN(reads__as_many_as_there_may_be);
