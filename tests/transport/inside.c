@@ -35,7 +35,7 @@ void conn_trust_paths(struct medge_conn *c, u32 npaths)
 		path->state = MEDGE_PATH_UP;
 		path->weight = MEDGE_SPEED_GUESS;
 		path->rail = i;
-		c->rails[i].path = i;
+		c->rail_path[i] = i;
 		if (!path->cong.frame)
 			medge_sched_new(c, i);
 	}

@@ -46,7 +46,7 @@ void medge_ack_path(struct medge_conn *c, u32 rail, const struct medge_frame *f)
 	struct medge_conn_rail *r = &c->rails[rail];
 
 	if (f->flags & MEDGE_FRAME_MARKED)
-		r->marked = true;
+		c->marked_rails |= 1ULL << rail;
 	if (f->flags & MEDGE_FRAME_ECHO) {
 		r->echo_psn = f->psn + f->nframes - 1;
 		c->echo_rails |= 1ULL << rail;
@@ -55,18 +55,18 @@ void medge_ack_path(struct medge_conn *c, u32 rail, const struct medge_frame *f)
 
 void medge_ack_fill_echo(struct medge_conn *c, struct medge_frame *f)
 {
-	struct medge_conn_rail *r;
+	u32 rail;
 
 	if (!c->echo_now)
 		return;
 	c->echo_now = false;
-	r = &c->rails[__ffs64(c->echo_rails)];
+	rail = __ffs64(c->echo_rails);
 	c->echo_rails &= c->echo_rails - 1;
-	f->psn = r->echo_psn;
+	f->psn = c->rails[rail].echo_psn;
 	f->flags |= MEDGE_FRAME_ECHO;
-	if (r->marked)
+	if (c->marked_rails & 1ULL << rail)
 		f->flags |= MEDGE_FRAME_MARKED;
-	r->marked = false;
+	c->marked_rails &= ~(1ULL << rail);
 }
 
 void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
@@ -147,10 +147,11 @@ void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
 			u32 bytes)
 {
 	struct medge_conn_rail *r = &c->rails[rail];
+	u8 path = c->rail_path[rail];
 	u32 hole;
 
-	if (r->path != MEDGE_PATH_UNKNOWN)
-		medge_cong_returned(&c->paths[r->path].cong, bytes);
+	if (path != MEDGE_PATH_UNKNOWN)
+		medge_cong_returned(&c->paths[path].cong, bytes);
 
 	c->nrails = max(c->nrails, rail + 1);
 	if (!r->rx_time || medge_seq_before(r->rx_high, high))

@@ -23,7 +23,7 @@ void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 	c->loss_at = MEDGE_NEVER;
 	c->report_now = true;
 	for (i = 0; i < MEDGE_MAX_RAILS; i++)
-		c->rails[i].path = MEDGE_PATH_UNKNOWN;
+		c->rail_path[i] = MEDGE_PATH_UNKNOWN;
 	c->paced_at = MEDGE_NEVER;
 	c->scheduler = MEDGE_SCHED_EARLIEST;
 	c->progress = now;

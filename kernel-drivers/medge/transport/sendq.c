@@ -474,7 +474,7 @@ static bool ack_path(struct medge_conn *c, u64 now, u32 *path)
 {
 	struct medge_pick p = { .urgent = true };
 
-	*path = c->rails[c->ack_rail].path;
+	*path = c->rail_path[c->ack_rail];
 	if (c->ack_doubt) {
 		*path = medge_sched_next(c, c->ack_last_path, c->poke_paths);
 	} else if (*path == MEDGE_PATH_UNKNOWN ||
@@ -493,7 +493,7 @@ static bool ack_path(struct medge_conn *c, u64 now, u32 *path)
  */
 static bool echo_path(struct medge_conn *c, u64 now, u32 *path)
 {
-	*path = c->rails[__ffs64(c->echo_rails)].path;
+	*path = c->rail_path[__ffs64(c->echo_rails)];
 	if (*path != MEDGE_PATH_UNKNOWN && c->paths[*path].weight &&
 	    c->paths[*path].state != MEDGE_PATH_DOWN)
 		return true;

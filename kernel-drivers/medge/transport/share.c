@@ -135,10 +135,10 @@ static void map_rails(struct medge_conn *c)
 	u32 i;
 
 	for (i = 0; i < MEDGE_MAX_RAILS; i++)
-		c->rails[i].path = MEDGE_PATH_UNKNOWN;
+		c->rail_path[i] = MEDGE_PATH_UNKNOWN;
 	for (i = 0; i < c->npaths; i++) {
 		const struct medge_conn_path *cp = &c->paths[i];
-		u8 *best = &c->rails[cp->rail].path;
+		u8 *best = &c->rail_path[cp->rail];
 
 		if (cp->weight && (*best == MEDGE_PATH_UNKNOWN ||
 				   medge_sched_rank(cp) <

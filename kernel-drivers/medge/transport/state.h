@@ -28,8 +28,8 @@ enum {
 	MEDGE_OPS_IN_FRAME = 255,
 	/* Slots that a connection has before it grows. */
 	MEDGE_SENT_FIRST = 16,
-	MEDGE_OPS_FIRST = 8,
-	MEDGE_RESPONSES_FIRST = 2,
+	MEDGE_OPS_FIRST = 4,
+	MEDGE_RESPONSES_FIRST = 1,
 	MEDGE_PATHS_FIRST = 2,
 };
 
@@ -185,15 +185,11 @@ struct medge_conn_path {
  * @rx_high: highest psn received on it
  * @echo_psn: to be echoed on it
  * @rx_time: when it was; 0: never
- * @path: the best of the paths that leave on it; MEDGE_PATH_UNKNOWN: none
- * @marked: frames that came on it have met congestion, and it was not said
  */
 struct medge_conn_rail {
 	u32 rx_high;
 	u32 echo_psn;
 	u64 rx_time;
-	u8 path;
-	bool marked;
 };
 
 /* What a connection has slots for from the beginning. */
@@ -299,6 +295,7 @@ struct medge_conn {
 	u32 nacked;			/* the hole that was nacked last */
 	bool any_nacked;
 	u64 echo_rails;			/* that owe an echo */
+	u64 marked_rails;		/* frames have met congestion, which was not said */
 	u8 acks_on;			/* the rail the ack at hand came on */
 	bool echo_now;			/* the ack at hand is one, to the first */
 	u32 peer_dups;			/* as its last ack said */
@@ -325,8 +322,13 @@ struct medge_conn {
 	u32 paths_max;
 
 	struct medge_conn_rail rails[MEDGE_MAX_RAILS];
+	/* The best of the paths that leave on a rail; MEDGE_PATH_UNKNOWN: none. */
+	u8 rail_path[MEDGE_MAX_RAILS];
 	struct medge_conn_first first;
 };
+
+/* There are thousands: a byte more costs each of them a page. */
+static_assert(sizeof(struct medge_conn) <= 4096);
 
 static inline struct medge_sent *medge_sent(const struct medge_conn *c, u32 psn)
 {
