@@ -18,6 +18,7 @@ struct medge_cq {
 	struct medge_ring ring;
 	enum ib_cq_notify_flags armed;	/* 0: not armed */
 	bool error;			/* overran */
+	u32 rings;			/* doorbells that led here, about */
 	/*
 	 * Moderation: a completion waits for @mod_count of them, or for
 	 * @mod_us since the first, before the handler is called.

@@ -267,20 +267,23 @@ void medge_poller_frame(struct medge_poller *poller, u32 rail,
 
 /*
  * Does its user post more than he waits for? Then there are ops that are not
- * complete, or completions that he has not read, or he asks for few of them.
- * Under qp->lock.
+ * complete, or completions that he has not read, or he asks for few of them: as
+ * seen by all QPs that complete into one CQ, for he may have many with little
+ * to do for each. Under qp->lock.
  */
 static bool is_ahead(const struct medge_qp *qp)
 {
-	u32 cons, ahead = medge_cq_unread(medge_qp_send_cq(qp), &cons);
+	struct medge_cq *cq = medge_qp_send_cq(qp);
+	u32 cons, ahead = medge_cq_unread(cq, &cons);
+	u32 rings = READ_ONCE(cq->rings) - qp->polled.cq_rings;
 
 	if (qp->conn)
 		ahead += medge_conn_next_op(qp->conn) -
 			 medge_conn_oldest_op(qp->conn);
 	if (ahead >= MEDGE_STREAM_AHEAD)
 		return true;
-	return qp->polled.rings >= MEDGE_STREAM_RINGS &&
-	       cons - qp->polled.reaped <= qp->polled.rings / MEDGE_STREAM_AHEAD;
+	return rings >= MEDGE_STREAM_RINGS &&
+	       cons - qp->polled.reaped <= rings / MEDGE_STREAM_AHEAD;
 }
 
 /* Another one each time, so that it need not look at all of them at once. */
@@ -298,13 +301,14 @@ static int other_cpu(int last)
 
 static void watch_for_stream(struct medge_qp *qp, u64 now)
 {
+	struct medge_cq *cq = medge_qp_send_cq(qp);
 	struct medge_polled *polled = &qp->polled;
 
-	WRITE_ONCE(polled->rings, 0);
 	WRITE_ONCE(polled->in_rings, 0);
 	WRITE_ONCE(polled->since, now);
 	polled->all_rings = READ_ONCE(qp->dev->poller.rings);
-	medge_cq_unread(medge_qp_send_cq(qp), &polled->reaped);
+	polled->cq_rings = READ_ONCE(cq->rings);
+	medge_cq_unread(cq, &polled->reaped);
 	polled->cpu = other_cpu(polled->cpu);
 	polled->cpu_idle_us = get_cpu_idle_time_us(polled->cpu, NULL);
 }
@@ -346,6 +350,7 @@ static void take_stream(struct medge_qp *qp)
 void medge_poller_rang(struct medge_qp *qp, u64 began)
 {
 	struct medge_poller *poller = &qp->dev->poller;
+	struct medge_cq *cq = medge_qp_send_cq(qp);
 	struct medge_polled *polled = &qp->polled;
 	bool watched, stream;
 	u64 now;
@@ -356,7 +361,7 @@ void medge_poller_rang(struct medge_qp *qp, u64 began)
 	/* Where threads ring at once, a count may be lost. */
 	now = ktime_get_ns();
 	WRITE_ONCE(polled->in_rings, READ_ONCE(polled->in_rings) + now - began);
-	WRITE_ONCE(polled->rings, READ_ONCE(polled->rings) + 1);
+	WRITE_ONCE(cq->rings, READ_ONCE(cq->rings) + 1);
 	WRITE_ONCE(poller->rings, READ_ONCE(poller->rings) + 1);
 	watched = now - READ_ONCE(polled->since) >=
 		  MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC;

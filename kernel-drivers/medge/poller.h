@@ -94,7 +94,7 @@ struct medge_poller {
  * @watched: the poller is awake, and looks: who posts need not ring. Changes
  *           under both poller->lock and qp->lock
  * @prod: the ring's, when the poller looked last; its own
- * @rings: doorbells since @since, which tell a stream
+ * @cq_rings: doorbells of its CQ's QPs at @since: those that follow tell a stream
  * @all_rings: poller->rings then
  * @in_rings: what they took, in ns
  * @since: ns; this and what follows under qp->lock
@@ -111,7 +111,7 @@ struct medge_polled {
 	bool watched;
 	u32 prod;
 
-	u32 rings;
+	u32 cq_rings;
 	u32 reaped;
 	unsigned long all_rings;
 	int cpu;

@@ -70,17 +70,19 @@ words() {
 # auto: a stream is taken over while a CPU idles, and who waits for each of his ops is let alone. Idle is what others
 # leave so: one of several tries counts.
 streams() {
-	local try posts=20000 rang wakes
+	local try posts=20000 rang wakes qps
 	[ "${KERNEL:-}" != debug ] || posts=4000
 	polling auto
-	for try in {1..5}; do
-		rang=$(counter doorbells)
-		perftest 100 ib_write_bw -s 4096 -n "$posts" || failed "ib_write_bw: $BOTH_STATUS"
-		rang=$(($(counter doorbells) - rang))
-		echo "polling auto, try $try: $rang doorbells for $posts posts   $(perftest_rows | xargs)"
-		((rang > posts / 2)) || break
+	for qps in 1 16; do
+		for try in {1..5}; do
+			rang=$(counter doorbells)
+			perftest 100 ib_write_bw -s 4096 -q "$qps" -n "$((posts / qps))" || failed "ib_write_bw: $BOTH_STATUS"
+			rang=$(($(counter doorbells) - rang))
+			echo "polling auto, try $try: $rang doorbells for $posts posts on $qps QPs   $(perftest_rows | xargs)"
+			((rang > posts / 2)) || break
+		done
+		((rang <= posts / 2)) || failed "no stream is taken of $qps QPs"
 	done
-	((rang <= posts / 2)) || failed "no stream is taken"
 	wakes=$(counter poller_wakes)
 	((wakes > 0)) || failed "the poller was never awake"
 	perftest 100 ib_read_lat -n 1000 || failed "ib_read_lat: $BOTH_STATUS"
