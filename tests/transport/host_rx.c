@@ -424,6 +424,8 @@ static u8 atomic(struct medge_conn *c, const struct medge_op *op, u64 operand,
 	CHECK(cell, "atomic outside of memory");
 	TRACE("%llu side %u atomic op %u\n", pair_now(h->pair), h->side,
 	      op->op_no);
+	if (h->pair->is_absent && h->pair->is_absent(h, op))
+		return MEDGE_NAK_LATER;
 	nak = pair_atomic(h, op, cell, operand, swap, original);
 	if (!nak && h->pair->on_atomic) {
 		memcpy(&after, cell, sizeof(after));
@@ -469,6 +471,14 @@ static void refused(struct medge_conn *c, const struct medge_op *op,
 	h->refused_op = op->op_no;
 }
 
+static bool present(struct medge_conn *c, const struct medge_op *op)
+{
+	struct host *h = medge_conn_user(c);
+
+	CHECK(op->len, "asked for the memory of nothing");
+	return !h->pair->is_absent(h, op);
+}
+
 const struct medge_conn_ops host_conn_ops = {
 	.target = target,
 	.performed = performed,
@@ -476,4 +486,5 @@ const struct medge_conn_ops host_conn_ops = {
 	.invalidate = invalidate,
 	.completed = completed,
 	.refused = refused,
+	.present = present,
 };

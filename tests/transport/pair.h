@@ -68,6 +68,8 @@ struct pair {
 	void (*on_atomic)(struct host *h, const struct medge_op *op, u64 before,
 			  u64 after);
 	void (*on_performed)(struct host *h, const struct medge_op *op);
+	/* Memory that has to be waited for; may be NULL if no connection asks. */
+	bool (*is_absent)(struct host *h, const struct medge_op *op);
 	void *user;
 };
 

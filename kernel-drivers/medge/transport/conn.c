@@ -109,6 +109,11 @@ void medge_conn_schedule(struct medge_conn *c, enum medge_scheduler scheduler)
 	c->scheduler = scheduler;
 }
 
+void medge_conn_may_wait(struct medge_conn *c)
+{
+	c->may_wait = true;
+}
+
 bool medge_conn_refusing(const struct medge_conn *c)
 {
 	return c->refused;

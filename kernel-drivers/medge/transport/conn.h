@@ -114,7 +114,8 @@ struct medge_conn_ops {
 	/*
 	 * Do the atomic on the memory @op names, exactly once; all earlier ops
 	 * have been performed. Stores the original value.
-	 * Return: enum medge_nak.
+	 * Return: enum medge_nak; or MEDGE_NAK_LATER, nothing done: again after
+	 * medge_conn_memory_came().
 	 */
 	u8 (*atomic)(struct medge_conn *c, const struct medge_op *op,
 		     u64 operand, u64 swap, u64 *original);
@@ -136,7 +137,16 @@ struct medge_conn_ops {
 	 */
 	void (*refused)(struct medge_conn *c, const struct medge_op *op,
 			enum medge_nak nak, enum medge_status status);
+	/*
+	 * Is the payload of @op (offset, len) there to be read? Asked only of
+	 * connections that may have to wait for memory, before a frame is given
+	 * out. False: no data goes until medge_conn_memory_came().
+	 */
+	bool (*present)(struct medge_conn *c, const struct medge_op *op);
 };
+
+/* Answers an upcall alone, and never goes over the wire. */
+enum { MEDGE_NAK_LATER = 255 };
 
 /**
  * struct medge_conn_config - what a connection is made of
@@ -319,6 +329,13 @@ u32 medge_conn_next_op(const struct medge_conn *c);
 u32 medge_conn_oldest_op(const struct medge_conn *c);
 
 /*
+ * Memory of this connection's ops may be absent for a while: it asks
+ * medge_conn_ops.present from now on. What it waited for has come, or never will.
+ */
+void medge_conn_may_wait(struct medge_conn *c);
+void medge_conn_memory_came(struct medge_conn *c);
+
+/*
  * Op @op_no cannot be sent (its memory is gone, or was never right): it
  * completes with @status when all before it are done; none after it starts.
  */
@@ -380,6 +397,10 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 enum medge_rx_step medge_conn_step(struct medge_conn *c, u64 now,
 				   struct medge_rx *rx, const void *buf,
 				   u32 wire_len, struct medge_piece *piece);
+
+/* What medge_conn_step() said is to be placed, once more. */
+void medge_conn_piece(const struct medge_rx *rx, const void *buf,
+		      struct medge_piece *piece);
 
 /*
  * The piece of @rx is placed, or could not be (@nak other than NONE; for a

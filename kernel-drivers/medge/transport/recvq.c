@@ -225,6 +225,8 @@ static bool perform(struct medge_conn *c, struct medge_recv_op *rop)
 		if (op->opcode != MEDGE_OP_READ)
 			nak = c->ops->atomic(c, op, rop->operand, rop->swap,
 					     &original);
+		if (nak == MEDGE_NAK_LATER)
+			return false;
 	}
 	if (!nak && op->opcode == MEDGE_OP_SEND_INV)
 		nak = c->ops->invalidate(c, op);
@@ -264,6 +266,13 @@ void medge_conn_recv_posted(struct medge_conn *c, u64 now)
 {
 	if (!c->rcv_rnr)
 		return;
+	c->recheck = true;
+	medge_recvq_advance(c);
+}
+
+void medge_conn_memory_came(struct medge_conn *c)
+{
+	c->waits = false;
 	c->recheck = true;
 	medge_recvq_advance(c);
 }
@@ -346,8 +355,8 @@ static void next_op(struct medge_rx *rx, const void *buf, u32 wire_len)
 	rx->data_off = op.data_off;
 }
 
-static void fill_piece(struct medge_rx *rx, const void *buf,
-		       struct medge_piece *piece)
+void medge_conn_piece(const struct medge_rx *rx, const void *buf,
+		      struct medge_piece *piece)
 {
 	medge_wire_decode_op(buf, rx->state & MEDGE_RX_MULTI ? rx->data_off :
 			     (u32)MEDGE_HDR_LEN, &piece->op);
@@ -381,7 +390,7 @@ static enum medge_rx_step step_op(struct medge_conn *c, u64 now,
 {
 	enum medge_gate gate;
 
-	fill_piece(rx, buf, piece);
+	medge_conn_piece(rx, buf, piece);
 	if (rx->opcode == MEDGE_OP_RESPONSE)
 		return MEDGE_RX_PLACE;
 	if (c->refused || medge_seq_before(rx->op_no, c->rop_next) ||

@@ -97,7 +97,21 @@ static bool responses_ready(const struct medge_conn *c)
 
 bool medge_sendq_wants(struct medge_conn *c)
 {
+	if (c->waits)
+		return false;
 	return c->nlost || responses_ready(c) || requests_ready(c);
+}
+
+/*
+ * Is the payload of @op there? If not, nothing has been done about it yet, so
+ * that the wait is no loss, and no time on a rail.
+ */
+static bool present(struct medge_conn *c, const struct medge_op *op)
+{
+	if (!c->may_wait || !op->len)
+		return true;
+	c->waits = !c->ops->present(c, op);
+	return !c->waits;
 }
 
 static void fill_request(struct medge_conn *c, u32 op_no, struct medge_op *op)
@@ -211,11 +225,17 @@ static bool joins(struct medge_conn *c, const struct medge_tx *tx, u32 op_no)
 {
 	struct medge_send_op *sop = medge_sop(c, op_no);
 	u32 room = c->cfg.seg_len + MEDGE_HDR_LEN;
+	struct medge_op op;
 
 	if (tx->nops == MEDGE_OPS_IN_FRAME || !request_ready(c, op_no))
 		return false;
-	return round_up(tx->len, 8) + sizeof(struct medge_op_hdr) +
-	       medge_request_payload(&sop->req) <= room;
+	if (round_up(tx->len, 8) + sizeof(struct medge_op_hdr) +
+	    medge_request_payload(&sop->req) > room)
+		return false;
+	if (!c->may_wait)
+		return true;
+	fill_request(c, op_no, &op);
+	return present(c, &op);
 }
 
 static void start_request(struct medge_conn *c, u32 op_no)
@@ -251,7 +271,8 @@ static bool asks_ack(struct medge_conn *c, u32 last_op)
 	       !request_ready(c, last_op + 1);
 }
 
-static void tx_request(struct medge_conn *c, u64 now,
+/* These return false if they have to wait for memory, and nothing has changed. */
+static bool tx_request(struct medge_conn *c, u64 now,
 		       const struct medge_pick *p, struct medge_tx *tx)
 {
 	u32 op_no = c->op_send, index, total, count, payload;
@@ -266,6 +287,8 @@ static void tx_request(struct medge_conn *c, u64 now,
 	tx->nops = 1;
 	tx->psn = c->snd_nxt;
 	set_part(c, tx, payload, index, count);
+	if (!present(c, &tx->op))
+		return false;
 	c->unsent -= tx->op.len;
 	if (!index)
 		start_request(c, op_no);
@@ -281,9 +304,10 @@ static void tx_request(struct medge_conn *c, u64 now,
 	c->nunacked += count;
 	record(c, now, tx, op_no, index, 0);
 	medge_sent(c, c->snd_nxt - 1)->flags |= flags;
+	return true;
 }
 
-static void tx_response(struct medge_conn *c, u64 now,
+static bool tx_response(struct medge_conn *c, u64 now,
 			const struct medge_pick *p, struct medge_tx *tx)
 {
 	u32 slot = c->resp_send, index, total, count;
@@ -296,6 +320,8 @@ static void tx_response(struct medge_conn *c, u64 now,
 	tx->nops = 1;
 	tx->psn = c->snd_nxt;
 	set_part(c, tx, r->len, index, count);
+	if (!r->is_atomic && !present(c, &tx->op))
+		return false;
 	c->unsent -= tx->op.len;
 	r->next_index += count;
 	if (r->next_index == total)
@@ -303,6 +329,7 @@ static void tx_response(struct medge_conn *c, u64 now,
 	c->snd_nxt += count;
 	c->nunacked += count;
 	record(c, now, tx, slot, index, MEDGE_SENT_RESPONSE);
+	return true;
 }
 
 /*
@@ -370,7 +397,21 @@ static u32 packed_len(struct medge_conn *c, u32 op_no, u32 nops)
 	return len;
 }
 
-static void tx_again(struct medge_conn *c, u64 now, u32 psn,
+/* The same of all that @tx, which is to go again, is made of. */
+static bool all_present(struct medge_conn *c, const struct medge_tx *tx)
+{
+	struct medge_op op = tx->op;
+
+	if (!c->may_wait || tx->is_atomic)
+		return true;
+	do {
+		if (!present(c, &op))
+			return false;
+	} while (tx->nops > 1 && medge_tx_next_op(c, tx, &op));
+	return true;
+}
+
+static bool tx_again(struct medge_conn *c, u64 now, u32 psn,
 		     const struct medge_pick *p, struct medge_tx *tx)
 {
 	struct medge_sent *s = medge_sent(c, psn);
@@ -391,11 +432,14 @@ static void tx_again(struct medge_conn *c, u64 now, u32 psn,
 		 lost_run(c, psn, run_frames(c, p)));
 	if (tx->nops > 1)
 		tx->len = packed_len(c, op_no, tx->nops);
+	if (!all_present(c, tx))
+		return false;
 	c->nlost -= tx->nframes;
 	c->stats.retransmits += tx->nframes;
 	record(c, now, tx, op_no, index, flags);
 	/* The sender has gone without an answer once already. */
 	medge_sent(c, psn + tx->nframes - 1)->flags |= MEDGE_SENT_ACK_REQ;
+	return true;
 }
 
 static void set_path(struct medge_conn *c, struct medge_tx *tx, u32 path)
@@ -423,9 +467,11 @@ static u32 bytes_next(struct medge_conn *c, bool response)
 static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 {
 	struct medge_pick p = { .avoid = MEDGE_PATH_UNKNOWN };
-	bool lost, responses, requests;
+	bool lost, responses, requests, out;
 	u32 psn = 0;
 
+	if (c->waits)
+		return false;
 	reserve_frames(c);
 	if (!window_room(c) && c->window < MEDGE_WINDOW &&
 	    (responses_ready(c) || requests_ready(c)))
@@ -456,13 +502,17 @@ static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 	if (c->snd_una == c->snd_nxt)
 		c->progress = max(c->progress, now);
 	if (lost) {
-		tx_again(c, now, psn, &p, tx);
+		out = tx_again(c, now, psn, &p, tx);
 	} else if (responses) {
 		c->turn = false;
-		tx_response(c, now, &p, tx);
+		out = tx_response(c, now, &p, tx);
 	} else {
 		c->turn = true;
-		tx_request(c, now, &p, tx);
+		out = tx_request(c, now, &p, tx);
+	}
+	if (!out) {
+		memset(tx, 0, sizeof(*tx));
+		return false;
 	}
 	c->last_ack_req = medge_sent(c, tx->psn + tx->nframes - 1)->flags &
 			  MEDGE_SENT_ACK_REQ;

@@ -210,6 +210,8 @@ struct medge_conn {
 	bool can_send;
 	bool dead;			/* no more requests go out */
 	bool fresh;			/* has work after having had none */
+	bool may_wait;			/* payload may have to wait for its memory */
+	bool waits;			/* some does */
 	u32 npaths;			/* one above the highest there is */
 	u32 nrails;			/* one above the highest received on */
 	u32 peer_gen;			/* of the paths' copy */
