@@ -78,6 +78,11 @@ static inline void refcount_set_release(refcount_t *r, int n)
 }
 #endif
 
+#ifndef HAVE_IB_ODP_SUPPORT_FLUSH	/* 6.17 */
+#define IB_ODP_SUPPORT_FLUSH BIT(6)
+#define IB_ODP_SUPPORT_ATOMIC_WRITE BIT(7)
+#endif
+
 #ifndef HAVE_vm_flags_clear	/* 6.3 */
 static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 {

@@ -302,6 +302,8 @@ static void target_memory(struct medge_qp *qp, const struct medge_op *op,
 		t->nak = MEDGE_NAK_ACCESS;
 		return;
 	}
+	if (mr->odp)
+		medge_conn_may_wait(qp->conn);
 	t->relaxed = mr->access & IB_ACCESS_RELAXED_ORDERING;
 	medge_mr_put(mr);
 }
@@ -379,38 +381,57 @@ static void op_performed(struct medge_conn *c, const struct medge_op *op,
 	recv_complete(qp, snap, op, MEDGE_OK);
 }
 
-static u8 op_atomic(struct medge_conn *c, const struct medge_op *op,
+static u8 do_atomic(struct medge_mr *mr, const struct medge_op *op,
 		    u64 operand, u64 swap, u64 *original)
 {
-	struct medge_qp *qp = medge_conn_user(c);
-	struct medge_mr *mr;
 	struct page *page;
 	atomic64_t *word;
-	u8 nak = MEDGE_NAK_NONE;
 	void *map;
 	u32 off;
 
-	mr = medge_mr_get(qp, medge_op_pd(qp, op), op->rkey, op->addr, sizeof(u64),
-			  IB_ACCESS_REMOTE_ATOMIC);
-	if (!mr)
-		return MEDGE_NAK_ACCESS;
-	page = medge_mr_page(mr, op->addr, &off);
-	if (!page) {
-		medge_mr_put(mr);
-		return MEDGE_NAK_ACCESS;
-	}
+	page = medge_mr_page(mr, op->addr, IB_ACCESS_REMOTE_ATOMIC, &off);
+	if (!page)
+		return mr->odp ? MEDGE_NAK_LATER : MEDGE_NAK_ACCESS;
+	if (!IS_ALIGNED(off, sizeof(u64)))
+		return MEDGE_NAK_INVALID_REQUEST;
 	map = kmap_local_page(page);
 	word = map + off;
-	if (!IS_ALIGNED(off, sizeof(u64)))
-		nak = MEDGE_NAK_INVALID_REQUEST;
-	else if (op->opcode == MEDGE_OP_CMP_SWAP)
+	if (op->opcode == MEDGE_OP_CMP_SWAP)
 		*original = atomic64_cmpxchg(word, operand, swap);
 	else
 		*original = atomic64_fetch_add(operand, word);
 	flush_dcache_page(page);
 	kunmap_local(map);
-	medge_mr_put(mr);
-	return nak;
+	return MEDGE_NAK_NONE;
+}
+
+static u8 op_atomic(struct medge_conn *c, const struct medge_op *op,
+		    u64 operand, u64 swap, u64 *original)
+{
+	struct medge_qp *qp = medge_conn_user(c);
+	struct medge_absent absent = {
+		.addr = op->addr,
+		.len = sizeof(u64),
+		.write = true,
+	};
+	struct medge_mr *mr;
+	u8 nak;
+
+	mr = medge_mr_get(qp, medge_op_pd(qp, op), op->rkey, op->addr, sizeof(u64),
+			  IB_ACCESS_REMOTE_ATOMIC);
+	if (!mr)
+		return MEDGE_NAK_ACCESS;
+	medge_mr_enter(mr);
+	nak = do_atomic(mr, op, operand, swap, original);
+	medge_mr_leave(mr);
+	if (nak != MEDGE_NAK_LATER) {
+		medge_mr_put(mr);
+		return nak;
+	}
+	absent.mr = mr;
+	return medge_faults_wait(qp, MEDGE_FAULT_ATOMIC, op->opcode, op->op_no,
+				 &absent) ?
+	       MEDGE_NAK_LATER : MEDGE_NAK_ACCESS;
 }
 
 static u8 op_invalidate(struct medge_conn *c, const struct medge_op *op)
@@ -507,6 +528,7 @@ const struct medge_conn_ops medge_conn_upcalls = {
 	.target = op_target,
 	.performed = op_performed,
 	.atomic = op_atomic,
+	.present = medge_send_present,
 	.invalidate = op_invalidate,
 	.completed = op_completed,
 	.refused = op_refused,

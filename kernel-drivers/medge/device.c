@@ -66,6 +66,7 @@ static const struct ib_device_ops device_ops = {
 	.driver_id = RDMA_DRIVER_UNKNOWN,
 	.uverbs_abi_ver = MEDGE_ABI_VERSION,
 
+	.advise_mr = medge_advise_mr,
 	.alloc_hw_port_stats = medge_alloc_hw_port_stats,
 	.alloc_mr = medge_alloc_mr,
 	.alloc_dm = medge_alloc_dm,

@@ -85,7 +85,7 @@ bool medge_frwr_invalidate(const struct medge_qp *qp, u32 key)
 	ok = mr && !xchg(&mr->invalid, true);
 	/*
 	 * Who has got hold of it before copies at most a frame, and does not
-	 * sleep over it, nor wait for a lock of ours.
+	 * sleep over it (it is not paged), nor wait for a lock of ours.
 	 */
 	while (ok && refcount_read(&mr->ref) > 1)
 		cpu_relax();

@@ -5,6 +5,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "device.h"
+#include "faults.h"
 #include "rail.h"
 
 static int netdev_event(struct notifier_block *nb, unsigned long event,
@@ -39,16 +40,23 @@ static int __init medge_init(void)
 {
 	int err;
 
-	err = medge_gso_register();
+	err = medge_faults_start();
 	if (err)
 		return err;
+	err = medge_gso_register();
+	if (err)
+		goto no_gso;
 	err = register_netdevice_notifier(&netdev_notifier);
-	if (err) {
-		medge_gso_unregister();
-		return err;
-	}
+	if (err)
+		goto no_notifier;
 	rdma_link_register(&link_ops);
 	return 0;
+
+no_notifier:
+	medge_gso_unregister();
+no_gso:
+	medge_faults_stop();
+	return err;
 }
 
 static void __exit medge_exit(void)
@@ -57,6 +65,7 @@ static void __exit medge_exit(void)
 	medge_devices_destroy();
 	unregister_netdevice_notifier(&netdev_notifier);
 	medge_gso_unregister();
+	medge_faults_stop();
 	/* QPs and MRs are freed by RCU callbacks of ours or of kfree_rcu's. */
 	rcu_barrier();
 }

@@ -24,6 +24,8 @@ enum {
 		    IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC |
 		    IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL |
 		    IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL,
+	MR_ACCESS_ODP = IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING) ?
+			IB_ACCESS_ON_DEMAND : 0,
 };
 
 int medge_mr_table_init(struct medge_device *dev)
@@ -101,6 +103,23 @@ static int publish(struct medge_device *dev, struct medge_mr *mr)
 	return err;
 }
 
+static int pin(struct medge_mr *mr)
+{
+	int err;
+
+	mr->umem = medge_umem_get(mr->ibmr.pd->device, mr->start, mr->length,
+				  mr->access);
+	if (IS_ERR(mr->umem))
+		return PTR_ERR(mr->umem);
+	mr->page_off = ib_umem_offset(mr->umem);
+	err = fill_pages(mr);
+	if (!err)
+		return 0;
+	kvfree(mr->pages);
+	ib_umem_release(mr->umem);
+	return err;
+}
+
 /* A region that nobody can find yet. */
 static struct medge_mr *make_user_mr(struct ib_pd *pd, u64 start, u64 length,
 				     u64 iova, int access)
@@ -108,7 +127,7 @@ static struct medge_mr *make_user_mr(struct ib_pd *pd, u64 start, u64 length,
 	struct medge_mr *mr;
 	int err;
 
-	if (access & ~MR_ACCESS)
+	if (access & ~(MR_ACCESS | MR_ACCESS_ODP))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (iova + length < iova)
 		return ERR_PTR(-EINVAL);
@@ -116,33 +135,31 @@ static struct medge_mr *make_user_mr(struct ib_pd *pd, u64 start, u64 length,
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 
-	mr->umem = medge_umem_get(pd->device, start, length, access);
-	if (IS_ERR(mr->umem)) {
-		err = PTR_ERR(mr->umem);
-		goto free;
-	}
 	mr->access = access;
+	mr->start = start;
 	mr->iova = iova;
 	mr->length = length;
-	mr->page_off = ib_umem_offset(mr->umem);
 	/* ib_core sets it only after the key can be found */
 	mr->ibmr.pd = pd;
 	refcount_set(&mr->ref, 1);
 	init_completion(&mr->gone);
 
-	err = fill_pages(mr);
+	if (access & MR_ACCESS_ODP) {
+		/* What a page is looked up by has its place in the page. */
+		mr->page_off = start & ~PAGE_MASK;
+		err = medge_odp_create(mr);
+	} else {
+		err = pin(mr);
+	}
 	if (!err)
 		return mr;
-
-	kvfree(mr->pages);
-	ib_umem_release(mr->umem);
-free:
 	kfree(mr);
 	return ERR_PTR(err);
 }
 
 static void free_user_mr(struct medge_mr *mr)
 {
+	medge_odp_destroy(mr);
 	kvfree(mr->pages);
 	ib_umem_release(mr->umem);
 	kfree_rcu(mr, rcu);
@@ -229,6 +246,14 @@ struct page *medge_mr_kernel_page(u64 addr)
 	return virt_addr_valid(va) ? virt_to_page(va) : NULL;
 }
 
+struct page *medge_mr_find_page(const struct medge_mr *mr, u64 addr, int access)
+{
+	if (mr->odp)
+		return medge_odp_page(mr->odp, addr - mr->iova + mr->start,
+				      access & MEDGE_WRITE_RIGHTS);
+	return medge_mr_kernel_page(addr);
+}
+
 static int fill_vmalloc_pages(struct medge_mr *mr, void *mem)
 {
 	void *first = PTR_ALIGN_DOWN(mem, PAGE_SIZE);
@@ -298,12 +323,12 @@ struct ib_mr *medge_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	struct medge_mr *mr, *old = to_medge_mr(ibmr);
 	int err;
 
-	if (flags & ~IB_MR_REREG_SUPPORTED || !old->umem)
+	if (flags & ~IB_MR_REREG_SUPPORTED || !(old->umem || old->odp))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (atomic_read(&old->windows))
 		return ERR_PTR(-EBUSY);
 	if (!(flags & IB_MR_REREG_TRANS)) {
-		start = old->umem->address;
+		start = old->start;
 		length = old->length;
 		iova = old->iova;
 	}
@@ -374,6 +399,29 @@ struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 			medge_mr_put(mr);
 			mr = NULL;
 		}
+	}
+	rcu_read_unlock();
+	return mr;
+}
+
+struct medge_mr *medge_mr_get_local(const struct ib_pd *pd, u32 lkey, u64 addr,
+				    u64 len, int access)
+{
+	struct medge_key *found;
+	struct medge_mr *mr = ERR_PTR(-ENOENT);
+
+	rcu_read_lock();
+	found = medge_key_find(to_medge_device(pd->device), lkey);
+	if (found && !found->is_mw) {
+		mr = container_of(found, struct medge_mr, key);
+		if (mr->ibmr.lkey != lkey)
+			mr = ERR_PTR(-ENOENT);
+		else if (mr->ibmr.pd != pd || (mr->access & access) != access)
+			mr = ERR_PTR(-EPERM);
+		else if (!mr_allows(mr, pd, addr, len, access))
+			mr = ERR_PTR(-EFAULT);
+		else if (!refcount_inc_not_zero(&mr->ref))
+			mr = ERR_PTR(-ENOENT);
 	}
 	rcu_read_unlock();
 	return mr;

@@ -9,6 +9,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "compat.h"
+#include "odp.h"
 
 struct medge_device;
 struct medge_qp;
@@ -39,6 +40,8 @@ struct medge_mr {
 	struct page **pages;		/* kvmalloc'd; NULL: all kernel memory */
 	u32 npages;
 	struct ib_umem *umem;
+	struct medge_odp *odp;		/* paged on demand: has no pages[] */
+	u64 start;			/* of a user's: what iova stands for */
 	refcount_t ref;			/* users of pages[] */
 	struct completion gone;		/* last of them has left */
 	struct rcu_head rcu;
@@ -50,6 +53,11 @@ static inline struct medge_mr *to_medge_mr(struct ib_mr *ibmr)
 }
 
 /* Rights that make a key a remote one, which a window can have. */
+enum {
+	MEDGE_WRITE_RIGHTS = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
+			     IB_ACCESS_REMOTE_ATOMIC,
+};
+
 enum {
 	MEDGE_REMOTE_RIGHTS = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
 			      IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_FLUSH_GLOBAL |
@@ -72,21 +80,42 @@ struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 			      u64 len, int access);
 void medge_mr_put(struct medge_mr *mr);
 
+/* The same for a region, not a window, and without a QP; an ERR_PTR says what is wrong. */
+struct medge_mr *medge_mr_get_local(const struct ib_pd *pd, u32 lkey, u64 addr,
+				    u64 len, int access);
+
+/* From here to medge_mr_leave(), what medge_mr_page() finds is there. BHs may be on. */
+static inline void medge_mr_enter(struct medge_mr *mr)
+{
+	if (unlikely(mr->odp))
+		medge_odp_enter(mr->odp);
+}
+
+static inline void medge_mr_leave(struct medge_mr *mr)
+{
+	if (unlikely(mr->odp))
+		medge_odp_leave(mr->odp);
+}
+
 /* The page of kernel memory at @addr; NULL: there is none. */
 struct page *medge_mr_kernel_page(u64 addr);
 
+/* The page of a region that has no list of them; NULL: there is none. */
+struct page *medge_mr_find_page(const struct medge_mr *mr, u64 addr, int access);
+
 /*
- * The page that holds @addr, and in @off where. @addr is within @mr. NULL: a
- * kernel consumer gave an address that is not memory.
+ * The page that holds @addr, and in @off where. @addr is within @mr. NULL: it
+ * is not there for @access now, if @mr is paged; else a kernel consumer gave an
+ * address that is not memory.
  */
 static inline struct page *medge_mr_page(const struct medge_mr *mr, u64 addr,
-					 u32 *off)
+					 int access, u32 *off)
 {
 	u64 pos = addr - mr->iova + mr->page_off;
 
 	*off = pos & ~PAGE_MASK;
 	if (!mr->pages)
-		return medge_mr_kernel_page(addr);
+		return medge_mr_find_page(mr, addr, access);
 	return mr->pages[pos >> PAGE_SHIFT];
 }
 

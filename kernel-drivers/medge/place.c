@@ -28,11 +28,18 @@ void medge_walk_start(struct medge_walk *w, const struct medge_qp *qp,
 	};
 }
 
+static void walk_put_mr(struct medge_walk *w)
+{
+	if (!w->mr)
+		return;
+	medge_mr_leave(w->mr);
+	medge_mr_put(w->mr);
+	w->mr = NULL;
+}
+
 static void walk_leave(struct medge_walk *w)
 {
-	if (w->mr)
-		medge_mr_put(w->mr);
-	w->mr = NULL;
+	walk_put_mr(w);
 	w->skip = 0;
 	w->sge++;
 	w->num_sge--;
@@ -53,7 +60,24 @@ static bool walk_enter(struct medge_walk *w)
 	w->mr = medge_mr_get(w->qp, w->pd, w->sge->lkey, w->sge->addr + w->skip, len,
 			     w->access);
 	w->fault = !w->mr;
+	if (w->mr)
+		medge_mr_enter(w->mr);
 	return w->mr;
+}
+
+/* There is no page where we are. The rest of the SGE may be as absent. */
+static void walk_miss(struct medge_walk *w)
+{
+	w->fault = true;
+	if (!w->absent || !w->mr->odp)
+		return;
+	refcount_inc(&w->mr->ref);
+	*w->absent = (struct medge_absent) {
+		.mr = w->mr,
+		.addr = w->sge->addr + w->skip,
+		.len = w->sge->length - w->skip,
+		.write = w->access & MEDGE_WRITE_RIGHTS,
+	};
 }
 
 u32 medge_walk_next(struct medge_walk *w, u32 max, struct page **page,
@@ -63,9 +87,9 @@ u32 medge_walk_next(struct medge_walk *w, u32 max, struct page **page,
 
 	if (!len || w->fault || !walk_enter(w))
 		return 0;
-	*page = medge_mr_page(w->mr, w->sge->addr + w->skip, off);
+	*page = medge_mr_page(w->mr, w->sge->addr + w->skip, w->access, off);
 	if (!*page) {
-		w->fault = true;
+		walk_miss(w);
 		return 0;
 	}
 	len = min3(len, w->sge->length - w->skip, (u32)PAGE_SIZE - *off);
@@ -76,9 +100,7 @@ u32 medge_walk_next(struct medge_walk *w, u32 max, struct page **page,
 
 bool medge_walk_end(struct medge_walk *w)
 {
-	if (w->mr)
-		medge_mr_put(w->mr);
-	w->mr = NULL;
+	walk_put_mr(w);
 	return !w->left && !w->fault;
 }
 
@@ -164,7 +186,8 @@ static bool walk_write(struct medge_walk *w, struct source *src, u32 len)
 
 bool medge_place_datagram(struct medge_qp *qp,
 			  const struct medge_recv_snap *snap, const void *grh,
-			  u32 grh_len, struct sk_buff *skb, u32 from, u32 len)
+			  u32 grh_len, struct sk_buff *skb, u32 from, u32 len,
+			  struct medge_absent *absent)
 {
 	struct medge_walk w;
 	struct source src;
@@ -172,6 +195,7 @@ bool medge_place_datagram(struct medge_qp *qp,
 
 	medge_walk_start(&w, qp, snap->pd, IB_ACCESS_LOCAL_WRITE, snap->sge,
 			 snap->num_sge, 0, grh_len + len);
+	w.absent = absent;
 	ok = walk_put(&w, grh, grh_len);
 	if (ok && len) {
 		source_start(&src, skb, from, len);
@@ -252,7 +276,7 @@ static bool place_atomic(struct medge_walk *w, struct sk_buff *skb,
 }
 
 static bool place_write(struct medge_qp *qp, struct sk_buff *skb,
-			const struct medge_op *op)
+			const struct medge_op *op, struct medge_absent *absent)
 {
 	struct medge_sge sge = {
 		.addr = op->addr + op->offset,
@@ -263,11 +287,18 @@ static bool place_write(struct medge_qp *qp, struct sk_buff *skb,
 
 	medge_walk_start(&w, qp, medge_op_pd(qp, op), IB_ACCESS_REMOTE_WRITE,
 			 &sge, 1, 0, op->len);
-	return write_piece(&w, skb, op);
+	w.absent = absent;
+	if (write_piece(&w, skb, op))
+		return true;
+	/* What the op writes next is likely to be absent, too. */
+	if (absent->mr)
+		absent->len += op->op_len - op->offset - op->len;
+	return false;
 }
 
 static bool place_send(struct medge_qp *qp, struct sk_buff *skb,
-		       const struct medge_piece *piece)
+		       const struct medge_piece *piece,
+		       struct medge_absent *absent)
 {
 	const struct medge_op *op = &piece->op;
 	const struct medge_recv_snap *snap;
@@ -276,11 +307,13 @@ static bool place_send(struct medge_qp *qp, struct sk_buff *skb,
 	snap = medge_snap_recv(qp, qp->recv_base + piece->recv_index);
 	medge_walk_start(&w, qp, snap->pd, IB_ACCESS_LOCAL_WRITE, snap->sge,
 			 snap->num_sge, op->offset, op->len);
+	w.absent = absent;
 	return write_piece(&w, skb, op);
 }
 
 static bool place_response(struct medge_qp *qp, struct sk_buff *skb,
-			   const struct medge_op *op)
+			   const struct medge_op *op,
+			   struct medge_absent *absent)
 {
 	const struct medge_send_snap *snap = medge_snap_send(qp, op->op_no);
 	struct medge_walk w;
@@ -288,13 +321,15 @@ static bool place_response(struct medge_qp *qp, struct sk_buff *skb,
 	medge_walk_start(&w, qp, qp->ibqp.pd, IB_ACCESS_LOCAL_WRITE,
 			 medge_snap_sges(snap), snap->wqe.num_sge, op->offset,
 			 op->len);
+	w.absent = absent;
 	if (medge_snap_is_atomic(snap))
 		return place_atomic(&w, skb, op);
 	return write_piece(&w, skb, op);
 }
 
 enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
-				 const struct medge_piece *piece)
+				 const struct medge_piece *piece,
+				 struct medge_absent *absent)
 {
 	const struct medge_op *op = &piece->op;
 
@@ -304,16 +339,16 @@ enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
 	case MEDGE_OP_WRITE:
 	case MEDGE_OP_WRITE_IMM:
 	case MEDGE_OP_ATOMIC_WRITE:
-		return place_write(qp, skb, op) ? MEDGE_NAK_NONE :
+		return place_write(qp, skb, op, absent) ? MEDGE_NAK_NONE :
 						  MEDGE_NAK_ACCESS;
 	case MEDGE_OP_SEND:
 	case MEDGE_OP_SEND_IMM:
 	case MEDGE_OP_SEND_INV:
 		/* The receiver's own fault (IBTA 9.9.3.1). */
-		return place_send(qp, skb, piece) ? MEDGE_NAK_NONE :
+		return place_send(qp, skb, piece, absent) ? MEDGE_NAK_NONE :
 						    MEDGE_NAK_OPERATION;
 	case MEDGE_OP_RESPONSE:
-		return place_response(qp, skb, op) ? MEDGE_NAK_NONE :
+		return place_response(qp, skb, op, absent) ? MEDGE_NAK_NONE :
 						     MEDGE_NAK_ACCESS;
 	default:
 		return MEDGE_NAK_INVALID_REQUEST;

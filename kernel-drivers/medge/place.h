@@ -15,7 +15,8 @@
  * @skip: bytes of @sge that we are past
  * @left: bytes of the way left
  * @mr: of @sge, held; NULL: not looked up yet
- * @fault: an SGE may not be used so; the way ends there
+ * @fault: an SGE may not be used so, or is not there; the way ends there
+ * @absent: if it is not there: what; NULL: of no interest
  */
 struct medge_walk {
 	const struct medge_qp *qp;
@@ -27,6 +28,7 @@ struct medge_walk {
 	u32 left;
 	struct medge_mr *mr;
 	bool fault;
+	struct medge_absent *absent;
 };
 
 /* Start at @offset bytes into the list, for @len bytes. */
@@ -49,16 +51,21 @@ bool medge_walk_read(struct medge_walk *w, void *to, u32 len);
  * Copy a piece of a received frame to where it belongs. The key, its rights
  * and bounds are checked here and now. Any context, with or without qp->lock;
  * if without, qp->placing keeps the snapshots as they are.
+ *
+ * If memory is not there, @absent says what, and the caller has to put the
+ * region it holds; the piece can be placed again, from its beginning.
  */
 enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
-				 const struct medge_piece *piece);
+				 const struct medge_piece *piece,
+				 struct medge_absent *absent);
 
 /*
  * Copy a datagram's GRH, and @len bytes of its skb that are @from there, to
- * the receive's memory. Under qp->lock.
+ * the receive's memory; @absent as above. Under qp->lock.
  */
 bool medge_place_datagram(struct medge_qp *qp,
 			  const struct medge_recv_snap *snap, const void *grh,
-			  u32 grh_len, struct sk_buff *skb, u32 from, u32 len);
+			  u32 grh_len, struct sk_buff *skb, u32 from, u32 len,
+			  struct medge_absent *absent);
 
 #endif /* MEDGE_PLACE_H */

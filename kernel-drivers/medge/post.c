@@ -56,6 +56,8 @@ static bool sges_usable(struct medge_qp *qp, const struct medge_sge *sge,
 				  sge->length, access);
 		if (!mr)
 			return false;
+		if (mr->odp && qp->conn)
+			medge_conn_may_wait(qp->conn);
 		medge_mr_put(mr);
 	}
 	return true;

@@ -262,6 +262,7 @@ static void stop_qp(struct medge_qp *qp)
 	close_qp(qp);
 	cancel_work_sync(&qp->event_work);
 	qp->events = 0;
+	medge_faults_reset(qp);
 	free_connection(qp);
 }
 
@@ -450,6 +451,7 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	mutex_init(&qp->modify_lock);
 	spin_lock_init(&qp->lock);
 	INIT_WORK(&qp->event_work, medge_qp_events);
+	medge_faults_init(qp);
 	hrtimer_setup(&qp->timer, medge_timer_fire, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS_SOFT);
 	qp->timer_at = MEDGE_NEVER;

@@ -11,6 +11,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "cq.h"
+#include "faults.h"
 #include "kpost.h"
 #include "mr.h"
 #include "pin.h"
@@ -124,6 +125,7 @@ struct medge_qp {
 	u32 placing;
 	size_t held_bytes;
 	bool sending, unsent, refused, flush_late;
+	struct medge_faults faults;
 	struct medge_ring sq;
 	struct medge_ring rq;
 	struct medge_srq *srq;
@@ -241,6 +243,8 @@ void medge_qp_sync(struct medge_qp *qp);
 void medge_qps_schedule(struct medge_device *dev, u32 scheduler);
 
 /* ---- send.c: data path out ---- */
+/* medge_conn_ops.present */
+bool medge_send_present(struct medge_conn *c, const struct medge_op *op);
 /* Take what is posted, and send what can be sent. The QP is held; process context. */
 void medge_send_look(struct medge_qp *qp);
 /* Doorbells: look at the ring. Not under a lock, interrupts on. */
@@ -279,6 +283,12 @@ enum hrtimer_restart medge_timer_fire(struct hrtimer *timer);
  * more. Under qp->lock; the caller frees @used without it.
  */
 void medge_receive_released(struct medge_qp *qp, struct sk_buff_head *used);
+/*
+ * A frame whose piece was not placed, since its memory was absent: place it, and
+ * go on. Under qp->lock, which is given up meanwhile. Sleeps.
+ */
+void medge_receive_again(struct medge_qp *qp, struct sk_buff *skb)
+	__must_hold(&qp->lock);
 /* Free what medge_conn_unhold() gives back; nobody else uses the QP. */
 void medge_receive_free_held(struct medge_qp *qp);
 

@@ -64,31 +64,50 @@ static bool may_receive(const struct medge_qp *qp, const struct medge_rx_l2 *l2)
 	       medge_qp_talks(qp);
 }
 
-/*
- * Copy a piece; a large one without the lock, so that several CPUs can at once.
- * Return: false if the QP has failed meanwhile, and the piece is of no matter.
- */
-static bool place(struct medge_qp *qp, struct sk_buff *skb,
-		  const struct medge_piece *piece, enum medge_nak *nak)
+/* How it went with a piece. */
+enum place {
+	PLACED,		/* or it cannot be */
+	LATER,		/* its memory is absent; somebody cares for the frame */
+	FAILED,		/* the QP has, meanwhile, and the piece is of no matter */
+};
+
+/* A piece that counts in qp->placing has been copied, or not. */
+static enum place end_placing(struct medge_qp *qp)
 {
-	if (piece->op.len <= RX_COPY_LOCKED) {
-		*nak = medge_place_piece(qp, skb, piece);
-		return true;
-	}
-	qp->placing++;
-	spin_unlock(&qp->lock);
-	*nak = medge_place_piece(qp, skb, piece);
-	spin_lock(&qp->lock);
 	qp->now = ktime_get_ns();
 	qp->placing--;
 	if (qp->state != IB_QPS_ERR)
-		return true;
+		return PLACED;
 	if (qp->flush_late && !qp->placing) {
 		qp->flush_late = false;
 		medge_flush_sq(qp);
 		medge_flush_rq(qp);
 	}
-	return false;
+	return FAILED;
+}
+
+/* Copy a piece; a large one without the lock, so that several CPUs can at once. */
+static enum place place(struct medge_qp *qp, struct sk_buff *skb,
+			const struct medge_piece *piece, enum medge_nak *nak)
+{
+	struct medge_absent absent = {};
+	bool locked = piece->op.len <= RX_COPY_LOCKED;
+
+	if (locked) {
+		*nak = medge_place_piece(qp, skb, piece, &absent);
+		if (likely(!absent.mr))
+			return PLACED;
+		qp->placing++;
+	} else {
+		qp->placing++;
+		spin_unlock(&qp->lock);
+		*nak = medge_place_piece(qp, skb, piece, &absent);
+		spin_lock(&qp->lock);
+		if (likely(!absent.mr))
+			return end_placing(qp);
+	}
+	medge_faults_hold(qp, skb, &absent);
+	return LATER;
 }
 
 /* Go as far as possible with an accepted frame; it is used up, or held. */
@@ -99,6 +118,7 @@ static void proceed(struct medge_qp *qp, struct medge_rx *rx,
 	struct medge_piece piece;
 	enum medge_rx_step step;
 	enum medge_nak nak;
+	enum place how;
 
 	for (;;) {
 		step = medge_conn_step(qp->conn, qp->now, rx, skb->data,
@@ -108,7 +128,12 @@ static void proceed(struct medge_qp *qp, struct medge_rx *rx,
 			trace_medge_hold(qp, rx);
 			return;
 		}
-		if (step == MEDGE_RX_DONE || !place(qp, skb, &piece, &nak))
+		if (step == MEDGE_RX_DONE)
+			break;
+		how = place(qp, skb, &piece, &nak);
+		if (how == LATER)
+			return;
+		if (how == FAILED)
 			break;
 		medge_conn_placed(qp->conn, qp->now, rx, &piece, nak);
 	}
@@ -124,6 +149,31 @@ void medge_receive_released(struct medge_qp *qp, struct sk_buff_head *used)
 		medge_held_sub(&qp->dev->held, &qp->held_bytes, rx_skb(rx));
 		proceed(qp, rx, used);
 	}
+}
+
+void medge_receive_again(struct medge_qp *qp, struct sk_buff *skb)
+	__must_hold(&qp->lock)
+{
+	struct medge_rx *rx = skb_rx(skb);
+	struct sk_buff_head used;
+	struct medge_piece piece;
+	enum medge_nak nak;
+
+	__skb_queue_head_init(&used);
+	medge_conn_piece(rx, skb->data, &piece);
+	spin_unlock_bh(&qp->lock);
+	nak = medge_faults_place(qp, skb, &piece);
+	spin_lock_bh(&qp->lock);
+	if (end_placing(qp) == PLACED) {
+		medge_conn_placed(qp->conn, qp->now, rx, &piece, nak);
+		proceed(qp, rx, &used);
+		medge_receive_released(qp, &used);
+	} else {
+		__skb_queue_tail(&used, skb);
+	}
+	medge_send_unlock(qp);
+	__skb_queue_purge_reason(&used, SKB_CONSUMED);
+	spin_lock_bh(&qp->lock);
 }
 
 /*

@@ -46,18 +46,14 @@ static struct tx_cb *tx_cb(struct sk_buff *skb)
 struct payload {
 	struct medge_walk walk;
 	struct medge_sge one;		/* a response's only SGE */
+	struct medge_absent absent;	/* found so on the way */
 	const u8 *copy;			/* not NULL: from here instead */
 	u8 atomic[MEDGE_ATOMIC_LEN];
 };
 
-static void payload_response(struct medge_qp *qp, const struct medge_tx *tx,
-			     const struct medge_op *op, struct payload *p)
+static void payload_response(struct medge_qp *qp, const struct medge_op *op,
+			     struct payload *p)
 {
-	if (tx->is_atomic) {
-		put_unaligned_be64(tx->atomic, p->atomic);
-		p->copy = p->atomic;
-		return;
-	}
 	p->one = (struct medge_sge) {
 		.addr = op->addr + op->offset,
 		.length = op->len,
@@ -85,14 +81,47 @@ static void payload_request(struct medge_qp *qp, const struct medge_op *op,
 	}
 }
 
+static void memory_find(struct medge_qp *qp, const struct medge_op *op,
+			struct payload *p)
+{
+	p->copy = NULL;
+	p->absent.mr = NULL;
+	if (op->opcode == MEDGE_OP_RESPONSE)
+		payload_response(qp, op, p);
+	else
+		payload_request(qp, op, p);
+	p->walk.absent = &p->absent;
+}
+
 static void payload_find(struct medge_qp *qp, const struct medge_tx *tx,
 			 const struct medge_op *op, struct payload *p)
 {
-	p->copy = NULL;
-	if (op->opcode == MEDGE_OP_RESPONSE)
-		payload_response(qp, tx, op, p);
-	else
-		payload_request(qp, op, p);
+	if (tx->is_atomic) {
+		put_unaligned_be64(tx->atomic, p->atomic);
+		p->copy = p->atomic;
+		p->absent.mr = NULL;
+		return;
+	}
+	memory_find(qp, op, p);
+}
+
+bool medge_send_present(struct medge_conn *c, const struct medge_op *op)
+{
+	struct medge_qp *qp = medge_conn_user(c);
+	struct payload p;
+	struct page *page;
+	u32 off;
+
+	memory_find(qp, op, &p);
+	if (p.copy)
+		return true;
+	while (medge_walk_next(&p.walk, U32_MAX, &page, &off))
+		;
+	medge_walk_end(&p.walk);
+	/* If it cannot be had, it is no use to wait: the op is to fail. */
+	return !p.absent.mr ||
+	       !medge_faults_wait(qp, MEDGE_FAULT_SEND, op->opcode,
+				  op->op_no, &p.absent);
 }
 
 static bool payload_read(struct payload *p, void *to, u32 len)
@@ -202,6 +231,21 @@ static void drop_frags(struct sk_buff *skb)
 
 enum build { BUILT, NO_MEMORY, GONE };
 
+/*
+ * What has left since it was seen to be there is as if there was no memory for
+ * the frame: when that goes again, it is waited for.
+ */
+static enum build payload_end(struct medge_qp *qp, const struct medge_op *op,
+			      struct payload *p, bool ok)
+{
+	if (ok)
+		return BUILT;
+	if (p->absent.mr && medge_faults_wait(qp, MEDGE_FAULT_SEND, op->opcode,
+					      op->op_no, &p->absent))
+		return NO_MEMORY;
+	return GONE;
+}
+
 static enum build add_payload(struct medge_qp *qp, const struct medge_tx *tx,
 			      struct sk_buff *skb)
 {
@@ -217,7 +261,7 @@ static enum build add_payload(struct medge_qp *qp, const struct medge_tx *tx,
 			return NO_MEMORY;
 		}
 	}
-	return medge_walk_end(&p.walk) ? BUILT : GONE;
+	return payload_end(qp, &tx->op, &p, medge_walk_end(&p.walk));
 }
 
 static bool is_copied(struct medge_qp *qp, const struct medge_tx *tx)
@@ -270,7 +314,8 @@ static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
 	if (!len)
 		return BUILT;
 	payload_find(qp, tx, &tx->op, &p);
-	return payload_read(&p, skb_put(skb, len), len) ? BUILT : GONE;
+	return payload_end(qp, &tx->op, &p,
+			   payload_read(&p, skb_put(skb, len), len));
 }
 
 /* Several small ops in one frame, all of it in one piece. */
@@ -278,6 +323,7 @@ static enum build build_packed(struct medge_qp *qp, const struct medge_tx *tx,
 			       struct medge_op *op, struct sk_buff **skbp)
 {
 	struct sk_buff *skb = medge_send_skb(qp, tx->len);
+	enum build result;
 	struct payload p;
 	u32 at, end;
 	u8 *buf;
@@ -292,8 +338,10 @@ static enum build build_packed(struct medge_qp *qp, const struct medge_tx *tx,
 		if (WARN_ON_ONCE(end > tx->len))
 			return NO_MEMORY;
 		payload_find(qp, tx, op, &p);
-		if (op->len && !payload_read(&p, buf + at, op->len))
-			return GONE;
+		result = payload_end(qp, op, &p, !op->len ||
+				     payload_read(&p, buf + at, op->len));
+		if (result != BUILT)
+			return result;
 		if (!medge_tx_next_op(qp->conn, tx, op))
 			break;
 		at = round_up(end, 8) + sizeof(struct medge_op_hdr);

@@ -37,7 +37,8 @@ struct rdma_hw_stats;
 	X(rx_no_recv)		/* datagram finds no receive posted */	\
 	X(rx_too_long)		/* datagram does not fit its receive */	\
 	X(doorbells)		/* post calls that entered the kernel */ \
-	X(poller_wakes)		/* times the poller ended its sleep */
+	X(poller_wakes)		/* times the poller ended its sleep */	\
+	X(page_faults)		/* waits for memory that is paged on demand */
 
 struct medge_device_stats {
 #define X(field) u64 field;

@@ -125,7 +125,7 @@ static void put_header(struct medge_qp *qp, const struct medge_send_snap *snap,
 }
 
 static bool put_payload(struct medge_qp *qp, const struct medge_send_snap *snap,
-			void *to, u32 len)
+			void *to, u32 len, struct medge_absent *absent)
 {
 	struct medge_walk walk;
 	bool ok;
@@ -136,23 +136,32 @@ static bool put_payload(struct medge_qp *qp, const struct medge_send_snap *snap,
 	}
 	medge_walk_start(&walk, qp, qp->ibqp.pd, 0, medge_snap_sges(snap),
 			 snap->wqe.num_sge, qp->uc.tx_offset, len);
+	walk.absent = absent;
 	ok = medge_walk_read(&walk, to, len);
 	return medge_walk_end(&walk) && ok;
 }
 
-/* The next frame of the message. What there is no memory for is lost. */
-static void send_frame(struct medge_qp *qp, struct sk_buff_head *out)
+/*
+ * The next frame of the message. What there is no memory for is lost. Return:
+ * false if its payload is not there yet.
+ */
+static bool send_frame(struct medge_qp *qp, struct sk_buff_head *out)
 {
 	struct medge_send_snap *snap = medge_snap_send(qp, qp->uc.tx_index);
 	u32 len = min_t(u32, snap->len - qp->uc.tx_offset, qp->uc.seg_len);
+	struct medge_absent absent = {};
 	struct sk_buff *skb = medge_send_skb(qp, MEDGE_HDR_LEN + len);
 
 	if (skb) {
 		put_header(qp, snap, len, skb_put(skb, MEDGE_HDR_LEN));
-		if (!put_payload(qp, snap, skb_put(skb, len), len)) {
+		if (!put_payload(qp, snap, skb_put(skb, len), len, &absent)) {
 			kfree_skb(skb);
+			qp->uc.tx_psn--;
+			if (absent.mr && medge_faults_wait(qp, MEDGE_FAULT_SEND, 0,
+							   snap->index, &absent))
+				return false;
 			end_message(qp, snap, MEDGE_LOCAL_PROTECTION);
-			return;
+			return true;
 		}
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 		__skb_queue_tail(out, skb);
@@ -160,6 +169,7 @@ static void send_frame(struct medge_qp *qp, struct sk_buff_head *out)
 	qp->uc.tx_offset += len;
 	if (qp->uc.tx_offset >= snap->len)
 		end_message(qp, snap, MEDGE_OK);
+	return true;
 }
 
 static void fill(struct medge_qp *qp, struct sk_buff_head *out)
@@ -170,9 +180,8 @@ static void fill(struct medge_qp *qp, struct sk_buff_head *out)
 		bool goes_on = qp->state == IB_QPS_RTS ||
 			       (qp->state == IB_QPS_SQD && qp->uc.sending);
 
-		if (!goes_on || !begin_message(qp))
+		if (!goes_on || !begin_message(qp) || !send_frame(qp, out))
 			break;
-		send_frame(qp, out);
 	}
 }
 
@@ -272,6 +281,7 @@ static bool receive(struct medge_qp *qp, struct sk_buff *skb,
 {
 	const struct medge_op *op = &frame->op;
 	struct medge_piece piece = { .op = *op, .recv_index = qp->rq.done };
+	struct medge_absent absent = {};
 	struct medge_uc *uc = &qp->uc;
 
 	if (frame->type != MEDGE_FRAME_DATA || frame->nops != 1 ||
@@ -288,7 +298,10 @@ static bool receive(struct medge_qp *qp, struct sk_buff *skb,
 	uc->receiving = op->op_no == uc->rx_msg && op->offset == uc->rx_offset &&
 			op->opcode == uc->rx_op.opcode &&
 			op->op_len == uc->rx_op.op_len &&
-			!medge_place_piece(qp, skb, &piece);
+			!medge_place_piece(qp, skb, &piece, &absent);
+	/* The message is lost, but the next one finds the memory there. */
+	if (absent.mr)
+		medge_faults_wait(qp, MEDGE_FAULT_AHEAD, 0, op->op_no, &absent);
 	if (!uc->receiving)
 		return false;
 	uc->rx_offset += op->len;

@@ -67,7 +67,8 @@ static u32 choose_rail(struct medge_qp *qp, const struct medge_datagram *head,
 
 static struct sk_buff *build(struct medge_qp *qp,
 			     const struct medge_send_snap *snap,
-			     const struct medge_av *av, bool *gone)
+			     const struct medge_av *av, bool *gone,
+			     struct medge_absent *absent)
 {
 	struct medge_datagram head = av->head;
 	struct medge_walk walk;
@@ -96,6 +97,7 @@ static struct sk_buff *build(struct medge_qp *qp,
 	} else {
 		medge_walk_start(&walk, qp, qp->ibqp.pd, 0, medge_snap_sges(snap),
 				 snap->wqe.num_sge, 0, snap->len);
+		walk.absent = absent;
 		*gone = !medge_walk_read(&walk, to, snap->len);
 		*gone |= !medge_walk_end(&walk);
 	}
@@ -131,31 +133,38 @@ static void stop_sending(struct medge_qp *qp)
 
 /*
  * One WQE. What there is no memory for counts as sent, and as lost: that is
- * what a datagram may be.
+ * what a datagram may be. Return: false if its payload is not there yet.
  */
-static void take(struct medge_qp *qp, struct sk_buff_head *out)
+static bool take(struct medge_qp *qp, struct sk_buff_head *out)
 {
 	u32 index = qp->sq.cons++;
 	struct medge_send_snap *snap = medge_snap_send(qp, index);
 	enum medge_status status = medge_post_snapshot(qp, snap, index);
 	struct sk_buff *skb = NULL;
+	struct medge_absent absent = {};
 	struct medge_av av;
 	bool gone = false;
 
 	if (!status)
 		status = check(qp, snap, &av);
 	if (!status)
-		skb = build(qp, snap, &av, &gone);
+		skb = build(qp, snap, &av, &gone, &absent);
 	if (gone) {
 		kfree_skb(skb);
 		skb = NULL;
 		status = MEDGE_LOCAL_PROTECTION;
+		if (absent.mr && medge_faults_wait(qp, MEDGE_FAULT_SEND, 0, index,
+						   &absent)) {
+			qp->sq.cons--;
+			return false;
+		}
 	}
 	if (skb)
 		__skb_queue_tail(out, skb);
 	medge_send_done(qp, snap, status);
 	if (status)
 		stop_sending(qp);
+	return true;
 }
 
 static void fill(struct medge_qp *qp, struct sk_buff_head *out)
@@ -163,7 +172,8 @@ static void fill(struct medge_qp *qp, struct sk_buff_head *out)
 	u32 n = min_t(u32, medge_ring_posted(&qp->sq), MEDGE_TURN_BATCH);
 
 	while (n-- && qp->state == IB_QPS_RTS)
-		take(qp, out);
+		if (!take(qp, out))
+			break;
 }
 
 /* QPs of our own device hear what we say to a group. */
@@ -269,13 +279,19 @@ static bool place(struct medge_qp *qp, const struct medge_recv_snap *snap,
 		  const struct medge_ud_arrival *arrival)
 {
 	const struct medge_datagram *head = &arrival->head;
+	struct medge_absent absent = {};
 	struct ib_grh grh;
+	bool ok;
 
 	if (snap->status || UD_GRH_LEN + head->len > snap->len)
 		return false;
 	fill_grh(&grh, head);
-	return medge_place_datagram(qp, snap, &grh, sizeof(grh), arrival->skb,
-				    MEDGE_DATAGRAM_LEN, head->len);
+	ok = medge_place_datagram(qp, snap, &grh, sizeof(grh), arrival->skb,
+				  MEDGE_DATAGRAM_LEN, head->len, &absent);
+	/* It is lost, but the next one finds the memory there. */
+	if (absent.mr)
+		medge_faults_wait(qp, MEDGE_FAULT_AHEAD, 0, snap->index, &absent);
+	return ok;
 }
 
 /* Under qp->lock. */

@@ -9,6 +9,7 @@
 #include "compat.h"
 #include "device.h"
 #include "frwr.h"
+#include "odp.h"
 #include "verbs.h"
 
 int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
@@ -67,6 +68,7 @@ int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			.max_cq_moderation_period = U16_MAX,
 		},
 	};
+	medge_odp_caps(attr);
 	return 0;
 }
 

@@ -356,6 +356,7 @@ static void medge_free_context(struct ibv_context *context)
  * (x86's fast strings) whose stores may become visible in any order.
  */
 const struct verbs_context_ops medge_context_ops = {
+	.advise_mr = ibv_cmd_advise_mr,
 	.alloc_dm = medge_alloc_dm,
 	.alloc_mw = medge_alloc_mw,
 	.alloc_parent_domain = medge_alloc_parent_domain,
