@@ -31,6 +31,7 @@ int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 				    IB_DEVICE_SYS_IMAGE_GUID |
 				    IB_DEVICE_MEM_WINDOW |
 				    IB_DEVICE_MEM_MGT_EXTENSIONS |
+				    IB_DEVICE_SRQ_RESIZE |
 				    IB_DEVICE_XRC |
 				    IB_DEVICE_MEM_WINDOW_TYPE_2B |
 				    IB_DEVICE_FLUSH_GLOBAL |
