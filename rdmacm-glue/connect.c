@@ -95,15 +95,12 @@ static void start_failed(struct glue_connection *c, int error)
 		announce(c->glue);
 }
 
-static void half_up(struct half *half)
+static void open_connection(struct glue_connection *c)
 {
-	struct glue_connection *c = half->connection, **tail;
 	struct glue *g = c->glue;
 	enum connection_state starting = CONNECTION_STARTING;
+	struct glue_connection **tail;
 
-	half->up = true;
-	if (!c->half[HALF_CONTROL].up || !c->half[HALF_DATA].up)
-		return;
 	c->heard_ms = now_ms();
 	pthread_mutex_lock(&g->lock);
 	if (atomic_compare_exchange_strong(&c->state, &starting,
@@ -114,6 +111,31 @@ static void half_up(struct half *half)
 	}
 	pthread_mutex_unlock(&g->lock);
 	announce(g);
+}
+
+/*
+ * Who asked speaks first: an iWARP device takes what comes before that for
+ * garbage (RFC 5044, section 7.1), for it may overtake the CM's reply.
+ */
+static void half_up(struct half *half)
+{
+	struct glue_connection *c = half->connection;
+
+	half->up = true;
+	if (c->passive || !c->half[HALF_CONTROL].up || !c->half[HALF_DATA].up)
+		return;
+	control_ready(c);
+	open_connection(c);
+}
+
+/* Both halves are up where they were asked for, so they are here. */
+void connect_ready(struct glue_connection *c)
+{
+	if (c->passive && c->state == CONNECTION_STARTING &&
+	    c->half[HALF_DATA].id)
+		open_connection(c);
+	else
+		connection_lost(c, EPROTO);
 }
 
 /* The event of it follows when all that came before is told. */

@@ -22,7 +22,7 @@ void control_send(struct glue_connection *c, const struct control *msg)
 	};
 	struct ibv_send_wr *bad;
 
-	if (c->state != CONNECTION_OPEN)
+	if (c->state != CONNECTION_OPEN && msg->type != CONTROL_READY)
 		return;
 	/* Only a peer that asks without waiting for answers gets us here. */
 	if (n - c->control_done == CONTROL_SENDS) {
@@ -50,6 +50,13 @@ static void answer(struct glue_connection *c, const struct control *msg)
 	pthread_mutex_lock(&c->lock);
 	control_send(c, msg);
 	pthread_mutex_unlock(&c->lock);
+}
+
+void control_ready(struct glue_connection *c)
+{
+	const struct control ready = { .type = CONTROL_READY };
+
+	answer(c, &ready);
 }
 
 static void asked_to_map(struct glue_connection *c, const struct control *msg)
@@ -119,6 +126,9 @@ static void received(struct glue_connection *c, const struct control *msg)
 
 	c->heard_ms = now_ms();
 	switch (msg->type) {
+	case CONTROL_READY:
+		connect_ready(c);
+		break;
 	case CONTROL_PING:
 		answer(c, &pong);
 		break;

@@ -277,6 +277,8 @@ void agent_stop(struct glue *g);
 
 /* connect.c */
 void connect_event(struct glue *g, struct rdma_cm_event *event);
+/* So says who asked for it. */
+void connect_ready(struct glue_connection *c);
 /* Destroys what is doomed and what has taken too long. */
 void connect_clean(struct glue *g);
 /* Whatever happened, the connection is of no more use. */
@@ -314,6 +316,7 @@ void control_poll(struct glue *g);
 void control_tick(struct glue *g, uint64_t now);
 /* With connection.lock held. */
 void control_send(struct glue_connection *c, const struct control *msg);
+void control_ready(struct glue_connection *c);
 
 /* memory.c */
 bool memory_has_odp(struct ibv_context *verbs);

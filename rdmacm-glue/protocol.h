@@ -53,6 +53,7 @@ enum control_type {
 	CONTROL_INVALIDATE,		/* forget keys of address, length */
 	CONTROL_INVALIDATED,
 	CONTROL_BYE,
+	CONTROL_READY,			/* who asked for the connection has it */
 };
 
 enum control_flags {

@@ -41,6 +41,8 @@ static const struct lie {
 	  .control = { .type = CONTROL_MAPPED } },
 	{ "an answer that cannot be", HALF_CONTROL, sizeof(struct control),
 	  .control = { .type = CONTROL_MAPPED, .grant = 0xffff } },
+	{ "ready twice", HALF_CONTROL, sizeof(struct control),
+	  .control = { .type = CONTROL_READY } },
 	{ "half a header", HALF_DATA, PART - 1,
 	  .call = { .type = CALL_PART } },
 	{ "an unknown message", HALF_DATA, PART, .call = { .type = 0xff } },
