@@ -187,6 +187,8 @@ static void start_sending(struct medge_qp *qp, enum ib_qp_state from)
 /* RTS to SQD. */
 static void drain_sq(struct medge_qp *qp, bool tell)
 {
+	/* What a poller has not seen yet was posted before this. */
+	medge_send_look(qp);
 	spin_lock_bh(&qp->lock);
 	qp->now = ktime_get_ns();
 	if (qp->state == IB_QPS_RTS) {
