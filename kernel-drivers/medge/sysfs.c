@@ -121,6 +121,22 @@ static ssize_t polling_store(struct device *device,
 }
 static DEVICE_ATTR_RW(polling);
 
+/* ---- a number ---- */
+
+static ssize_t number_store(const char *buf, size_t count, u32 most, u32 *to)
+{
+	u32 number;
+	int err;
+
+	err = kstrtou32(buf, 0, &number);
+	if (err)
+		return err;
+	if (number > most)
+		return -ERANGE;
+	WRITE_ONCE(*to, number);
+	return count;
+}
+
 static ssize_t polling_idle_us_show(struct device *device,
 				    struct device_attribute *attr, char *buf)
 {
@@ -132,16 +148,8 @@ static ssize_t polling_idle_us_store(struct device *device,
 				     struct device_attribute *attr,
 				     const char *buf, size_t count)
 {
-	u32 us;
-	int err;
-
-	err = kstrtou32(buf, 0, &us);
-	if (!err && us > MEDGE_POLL_IDLE_US_MAX)
-		err = -ERANGE;
-	if (err)
-		return err;
-	WRITE_ONCE(device_of(device)->poller.idle_us, us);
-	return count;
+	return number_store(buf, count, MEDGE_POLL_IDLE_US_MAX,
+			    &device_of(device)->poller.idle_us);
 }
 static DEVICE_ATTR_RW(polling_idle_us);
 
@@ -156,14 +164,8 @@ static ssize_t held_max_kib_store(struct device *device,
 				  struct device_attribute *attr,
 				  const char *buf, size_t count)
 {
-	int err;
-	u32 kib;
-
-	err = kstrtou32(buf, 0, &kib);
-	if (err)
-		return err;
-	WRITE_ONCE(device_of(device)->held.max_kib, kib);
-	return count;
+	return number_store(buf, count, U32_MAX,
+			    &device_of(device)->held.max_kib);
 }
 static DEVICE_ATTR_RW(held_max_kib);
 

@@ -197,6 +197,62 @@ resources_back_to() {
 	return 1
 }
 
+# nothing_left BEFORE [LABEL]: the objects are those of BEFORE, or that is a failure.
+nothing_left() {
+	resources_back_to "$1" && return
+	failed "${2:+$2: }objects are left over"
+	rdma resource show
+	return 1
+}
+
+# as_before BEFORE: whatever was done to the devices, nothing is left of it, and they serve the next.
+as_before() {
+	nothing_left "$1"
+	still_works || {
+		failed "afterwards, a new connection does not work: $BOTH_STATUS"
+		tail -n 8 "$WORK/client" "$WORK/server"
+	}
+}
+
+# hw_counter DEVICE NAME: as of now.
+hw_counter() {
+	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
+}
+
+# impair NETEM...: all rails, both ways, from here on, in tc's words.
+impair() {
+	local node rail
+	for node in a b; do
+		for ((rail = 0; rail < RAILS; rail++)); do
+			tc -n "$node" qdisc replace dev "rail$rail" root netem limit 100000 "$@" || exit
+		done
+	done
+}
+
+# start_pattern NAME QPS: $PATTERN, which is verbs_pattern, until it is killed; once so many QPs can send. Its process
+# is $PID.
+start_pattern() {
+	random_below 30000
+	"$PATTERN" --seed "$REPLY" --time 100000 --max 30000 >"$WORK/$1" 2>&1 &
+	PID=$!
+	disown
+	wait_connected "$2" || failed "$1 does not run: $(tail -n 2 "$WORK/$1")"
+}
+
+# unharmed NAME PID: it goes on.
+unharmed() {
+	kill -0 "$2" 2>/dev/null && return
+	failed "$1: $(tail -n 4 "$WORK/$1")"
+	return 1
+}
+
+end_pattern() {
+	kill -KILL "$1" 2>/dev/null
+	while kill -0 "$1" 2>/dev/null; do
+		sleep 0.05
+	done
+}
+
 # The index of the RoCE v2 GID of address $2 of device $1, once there is one.
 gid_index() {
 	local dir=/sys/class/infiniband/$1/ports/1 want i tries

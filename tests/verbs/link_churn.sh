@@ -82,11 +82,7 @@ whole_again() {
 		tail -n 5 "$WORK/client" "$WORK/server"
 		return 1
 	fi
-	resources_back_to "$BEFORE" || {
-		failed "$label: objects are left over"
-		rdma resource show
-		return 1
-	}
+	nothing_left "$BEFORE" "$label" || return
 	echo "ok   $label"
 }
 

@@ -25,15 +25,6 @@ if [ $# = 0 ]; then
 	set -- loss 2% duplicate 1% reorder 25% delay 200us
 fi
 
-impair() {
-	local node rail
-	for node in a b; do
-		for ((rail = 0; rail < RAILS; rail++)); do
-			tc -n "$node" qdisc replace dev "rail$rail" root netem limit 100000 "$@" || exit
-		done
-	done
-}
-
 bench() {
 	local label=$1 began=$EPOCHREALTIME
 	shift

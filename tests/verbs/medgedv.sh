@@ -14,16 +14,6 @@ if [ "$TYPE" != medge ]; then
 	exit 77
 fi
 
-# Each frame takes its own time, so that any may overtake any.
-reorder() {
-	local node rail
-	for node in a b; do
-		for ((rail = 0; rail < RAILS; rail++)); do
-			tc -n "$node" qdisc replace dev "rail$rail" root netem limit 100000 delay 2ms 2ms || exit
-		done
-	done
-}
-
 # Each function is exported, has a page, and is called by the program that the rest runs.
 complete() {
 	local source=$LAB_REPO/providers/medge function
@@ -60,7 +50,8 @@ on a rdma link add rxe_a type rxe netdev "$NETDEV_A" || failed "rxe cannot be se
 run functions 60 "$p" --other rxe_a
 cat "$WORK/out"
 rdma link delete rxe_a
-reorder
+# Each frame takes its own time, so that any may overtake any.
+impair delay 2ms 2ms
 run order 60 "$p" --order
 cat "$WORK/out"
 verdict

@@ -24,10 +24,6 @@ statistic() {
 	rdma statistic show link "$1/1" | tr ' ' '\n' | grep -A1 -x "$2" | sed -n 2p | grep .
 }
 
-hw_counter() {
-	cat "$PORT_A/hw_counters/$1"
-}
-
 standard_counter() {
 	cat "$PORT_A/counters/$1"
 }
@@ -58,7 +54,7 @@ rails_add_up() {
 counters() {
 	local before=0 rail name
 	for ((rail = 0; rail < RAILS; rail++)); do
-		before=$((before + $(hw_counter "rail${rail}_tx_bytes")))
+		before=$((before + $(hw_counter "$DEV_A" "rail${rail}_tx_bytes")))
 	done
 	for name in port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets port_rcv_errors \
 		port_xmit_discards unicast_xmit_packets; do

@@ -97,8 +97,5 @@ latencies
 	inlines
 	pingpongs
 }
-resources_back_to "$before" || {
-	failed "objects are left over"
-	rdma resource show
-}
+nothing_left "$before"
 verdict

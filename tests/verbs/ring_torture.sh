@@ -16,23 +16,12 @@ set -u
 
 LIVES=${1:-20}
 choose_seed
-torture=$(program ring_torture) && pattern=$(program verbs_pattern) || exit
+torture=$(program ring_torture) && PATTERN=$(program verbs_pattern) || exit
 before=$(resources)
 
-"$pattern" --seed "$SEED" --time 100000 --max 65536 >"$WORK/good" 2>&1 &
-good=$!
-wait_connected 2 || failed "the good process does not run"
+start_pattern good 4
 run ring_torture 500 "$torture" "$LIVES" "$SEED"
-if kill -0 "$good" 2>/dev/null; then
-	echo "the good process has not noticed"
-else
-	failed "the good process: $(tail -n 3 "$WORK/good")"
-fi
-kill -KILL "$good" 2>/dev/null
-wait "$good" 2>/dev/null
-resources_back_to "$before" || {
-	failed "objects are left over"
-	rdma resource show
-}
-still_works || failed "afterwards, a new connection does not work: $BOTH_STATUS"
+unharmed good "$PID" && echo "the good process has not noticed"
+end_pattern "$PID"
+as_before "$before"
 verdict

@@ -11,20 +11,6 @@ set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-hw_counter() {
-	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
-}
-
-# impair SPEC...: the rails, as they are from here on.
-impair() {
-	local node rail
-	for node in a b; do
-		for ((rail = 0; rail < RAILS; rail++)); do
-			tc -n "$node" qdisc replace dev "rail$rail" root netem limit 100000 "$@" || exit
-		done
-	done
-}
-
 # Of the messages that the last run sent, those that came.
 came() {
 	sed -nE 's/^verbs_uc: ([0-9]+) of .*/\1/p' "$WORK/out"

@@ -14,11 +14,9 @@ set -u
 
 SECONDS_LONG=${1:-10}
 choose_seed
-fuzz=$(program uverbs_fuzz) && pattern=$(program verbs_pattern) || exit
+fuzz=$(program uverbs_fuzz) && PATTERN=$(program verbs_pattern) || exit
 before=$(resources)
-"$pattern" --seed "$SEED" --time 100000 --max 65536 >"$WORK/good" 2>&1 &
-good=$!
-wait_connected 4 || failed "the good process does not run"
+start_pattern good 4
 # What the lives end with is their own business, and may be a lot.
 ulimit -c 0
 if timeout $((SECONDS_LONG + 60)) "$fuzz" "$SECONDS_LONG" "$SEED" >"$WORK/fuzz" 2>/dev/null; then
@@ -26,12 +24,7 @@ if timeout $((SECONDS_LONG + 60)) "$fuzz" "$SECONDS_LONG" "$SEED" >"$WORK/fuzz" 
 else
 	failed "uverbs_fuzz: status $?: $(cat "$WORK/fuzz")"
 fi
-kill -0 "$good" 2>/dev/null || failed "the good process: $(tail -n 3 "$WORK/good")"
-kill -KILL "$good" 2>/dev/null
-wait "$good" 2>/dev/null
-resources_back_to "$before" || {
-	failed "objects are left over"
-	rdma resource show
-}
-still_works || failed "afterwards, a new connection does not work: $BOTH_STATUS"
+unharmed good "$PID"
+end_pattern "$PID"
+as_before "$before"
 verdict

@@ -26,9 +26,5 @@ echo 0 >"$FAULTS/fail_page_alloc/min-order"
 before=$(resources)
 p=$(program verbs_faults) || exit
 run verbs_faults 400 "$p" "$@" && cat "$WORK/out"
-resources_back_to "$before" || {
-	failed "objects are left over"
-	rdma resource show
-}
-still_works || failed "afterwards, a new connection does not work: $BOTH_STATUS"
+as_before "$before"
 verdict

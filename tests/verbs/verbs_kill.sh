@@ -97,11 +97,7 @@ before=$(resources)
 for ((round = 1; round <= ROUNDS; round++)); do
 	random_below ${#VICTIMS[@]}
 	kill_round "${VICTIMS[REPLY]}"
-	resources_back_to "$before" || {
-		failed "round $round, $LAST: objects are left over"
-		rdma resource show
-		break
-	}
+	nothing_left "$before" "round $round, $LAST" || break
 	rdma link show >/dev/null || failed "round $round, $LAST: rdma link fails"
 	((round % 10)) || echo "$round rounds"
 done

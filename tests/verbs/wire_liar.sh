@@ -14,28 +14,6 @@ set -u
 
 SECONDS_EACH=${1:-8}
 
-# start_pattern NAME: verbs_pattern until it is killed, its pid in $PID.
-start_pattern() {
-	random_below 30000
-	"$PATTERN" --seed "$REPLY" --time 100000 --max 30000 >"$WORK/$1" 2>&1 &
-	PID=$!
-	disown
-	wait_connected "$2" || failed "$1 does not run: $(tail -n 2 "$WORK/$1")"
-}
-
-end_pattern() {
-	kill -KILL "$1" 2>/dev/null
-	while kill -0 "$1" 2>/dev/null; do
-		sleep 0.05
-	done
-}
-
-unharmed() {
-	kill -0 "$2" 2>/dev/null && return
-	failed "$1: $(tail -n 4 "$WORK/$1")"
-	return 1
-}
-
 qpns_of() {
 	rdma resource show qp | sed -n "s/.* lqpn \([0-9]*\) .* pid $1 .*/\1/p"
 }
@@ -85,10 +63,6 @@ for counter in drop_offset drop_window drop_mismatch drop_ack; do
 	(($(count "$counter"))) || failed "nothing was counted as $counter"
 done
 end_pattern "$good"
-resources_back_to "$before" || {
-	failed "objects are left over"
-	rdma resource show
-}
-still_works || failed "afterwards, a new connection does not work: $BOTH_STATUS"
+as_before "$before"
 rdma statistic | grep -o "drop_[a-z]* [1-9][0-9]*\|rx_[a-z_]* [1-9][0-9]*" | sort | uniq | paste -sd' '
 verdict

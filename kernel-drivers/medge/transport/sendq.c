@@ -20,7 +20,6 @@ static void reserve_frames(struct medge_conn *c)
 {
 	u32 inflight = c->snd_nxt - c->snd_una;
 	u32 bytes = min_t(u64, c->unsent, c->cfg.run_max);
-
 	u32 size = medge_table_size(&c->sent);
 	u32 want = inflight + max(DIV_ROUND_UP(bytes, c->cfg.seg_len), 1u);
 
