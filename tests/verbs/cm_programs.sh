@@ -6,7 +6,7 @@
 #
 #   cm_programs.sh [PROGRAM]...    default: all
 #
-# lab: --rails 2 --mtu 9000
+# lab beside: --rails 2 --mtu 9000
 # lab beside: --rails 2 --mtu 1500 --netem 'loss 1% duplicate 1% reorder 25%' -- rping ucmatose cmtime rcopy
 # lab beside: --rails 2 --mtu 9000 --bond-mode active-backup -- rping vlan
 # lab beside: --rails 2 --mtu 9000 --kernel debug -- rping udaddy mckey rdma_client

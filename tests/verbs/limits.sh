@@ -4,7 +4,7 @@
 # What one may have, and no more: memory of a process (RLIMIT_MEMLOCK), objects of a
 # control group (rdma), frames that wait for others.
 #
-# lab: --rails 2 --mtu 9000
+# lab beside: --rails 2 --mtu 9000
 # lab long: --rails 2 --mtu 1500 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh

@@ -5,7 +5,7 @@
 #
 #   perftest_matrix.sh [--full]    --full: perftest's own iteration counts
 #
-# lab: --rails 2 --mtu 9000
+# lab beside: --rails 2 --mtu 9000
 # lab long: --rails 1 --mtu 1500 --timeout 1800
 # lab long: --rails 2 --mtu 9000 --timeout 3600 -- --full
 set -u

@@ -5,8 +5,8 @@
 #
 #   uc_loss.sh [SEED]
 #
-# lab: --rails 2 --mtu 9000
-# lab: --rails 2 --mtu 1500 --kernel debug
+# lab beside: --rails 2 --mtu 9000
+# lab beside: --rails 2 --mtu 1500 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -6,7 +6,7 @@
 #
 #   uverbs_fuzz.sh [SECONDS]    default 10; SEED=N repeats a run
 #
-# lab: --rails 2 --mtu 9000 --kernel debug -- 6
+# lab beside: --rails 2 --mtu 9000 --kernel debug -- 6
 # lab long: --rails 2 --mtu 9000 --kernel debug --timeout 3900 -- 3600
 set -u
 # shellcheck source=tests/verbs/lib.sh
