@@ -5,9 +5,14 @@
 
 COST_KERNEL=7
 
-# bench_cost [--record] [TYPES]
+# bench_cost [--record] [TYPES], bench_cost --profile OPERATION
 bench_cost() {
 	local record='' types=medge result
+	if [[ ${1:-} == --profile ]]; then
+		shift
+		bench_profile "$@"
+		return
+	fi
 	if [[ ${1:-} == --record ]]; then
 		record=--record
 		shift
@@ -19,8 +24,22 @@ bench_cost() {
 		! has_type siw || die "no stock kernel has siw: lab bench cost takes medge, rxe, or both with a comma"
 	fi
 	result=$(mktemp)
-	# The variable is the lab's own, see qemu.sh.
-	LAB_ICOUNT=1 "$LAB/lab" exec --type "$types" --kernel "$COST_KERNEL" --cpus 1 --rails 1 --mtu 9000 --timeout 300 -- \
-		"$BENCH/cost.sh" >"$result" || die "what operations cost could not be measured"
+	bench_counted --type "$types" -- "$BENCH/cost.sh" >"$result" || die "what operations cost could not be measured"
 	/usr/bin/python3 -B "$BENCH/cost.py" $record "$BENCH/cost-history.csv" "$result"
+}
+
+# bench_counted OPTION... -- SCRIPT ARG...: where time is instructions. The variable is the lab's own, see qemu.sh.
+bench_counted() {
+	LAB_ICOUNT=1 "$LAB/lab" exec --kernel "$COST_KERNEL" --cpus 1 --rails 1 --mtu 9000 --timeout 300 "$@"
+}
+
+# bench_profile OPERATION: where its instructions go, by function.
+bench_profile() {
+	local mark
+	(($# == 1)) || die "lab bench cost --profile takes one operation, such as write_64; see lab help"
+	grep -q "{ \"$1\"," "$REPO/tests/verbs/op_cost.c" || die "there is no operation '$1' in tests/verbs/op_cost.c"
+	mark=$(mktemp /tmp/lab-profile-XXXXXX)
+	setpriv --pdeathsig TERM -- /usr/bin/python3 -B "$BENCH/profile.py" "$mark" 3000 &
+	bench_counted -- "$BENCH/profile.sh" "$1" "$mark" || die "what $1 costs could not be seen"
+	wait "$!"
 }

@@ -8,7 +8,7 @@ qemu_command() {
 	local cmdline="quiet console=ttyS0 loglevel=8 printk.time=1 panic=-1 lab_init=$LAB/guest/init lab_run=$RUN"
 	# For lab bench cost: the guest's clock counts its instructions, and its one CPU runs as fast as it can.
 	local accel=(-accel "tcg,thread=multi")
-	[[ ! ${LAB_ICOUNT:-} ]] || accel=(-accel "tcg,thread=single" -icount "shift=0,sleep=off")
+	[[ ! ${LAB_ICOUNT:-} ]] || accel=(-accel "tcg,thread=single" -icount "shift=0,sleep=off" -qmp "unix:$RUN/qmp,server=on,wait=off")
 	GUEST_COMMAND=(
 		qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -nic none -display none -M pc
 		# Some kernels' copying by "erms" is slow to emulate.

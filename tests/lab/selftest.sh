@@ -127,6 +127,8 @@ case_wrong_arguments() {
 		bench cost siw
 		bench cost --frobnicate
 		bench cost medge rxe
+		bench cost --profile
+		bench cost --profile nothing
 		check
 		check module mainline
 	END
