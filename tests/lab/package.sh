@@ -56,14 +56,22 @@ package_files() {
 	done
 }
 
-# package_component ABI: sets COMPONENT to the tarball rdmacoreABI, which is made once.
+# package_component ABI: sets COMPONENT to the tarball rdmacoreABI, which is made once: of rdma-core, its headers as its
+# build lays them out, and its licenses. Nothing in them is this machine's own but the size of a word.
 package_component() {
-	local abi=$1 headers
+	local abi=$1 headers source stage
 	headers=$(package_headers "$abi")
-	COMPONENT=$(readlink -f "$headers/../..")/rdmacore$abi.tar.xz
-	lock "$COMPONENT.lock" "packing rdma-core"
+	source=$(readlink -f "$headers/../../source")
+	stage=$(readlink -f "$headers/../..")/component
+	COMPONENT=$stage/rdmacore$abi.tar.xz
+	lock "$stage.lock" "packing rdma-core"
 	if [[ ! -e $COMPONENT ]]; then
-		package_tarball "$(readlink -f "$headers/../../source")" "rdmacore$abi" "$COMPONENT.new"
+		rm -rf "$stage"
+		mkdir -p "$stage/tree/include"
+		cp -rL "$headers"/{ccan,config.h,infiniband,kernel-abi,linux,rdma,util} "$stage/tree/include/"
+		cp "$source"/COPYING.* "$source"/ccan/LICENSE.* "$stage/tree/"
+		sed -i 's/^\(#define SIZEOF_LONG\) .*/\1 __SIZEOF_LONG__/' "$stage/tree/include/config.h"
+		package_tarball "$stage/tree" "rdmacore$abi" "$COMPONENT.new"
 		mv "$COMPONENT.new" "$COMPONENT"
 	fi
 	unlock

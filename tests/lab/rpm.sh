@@ -10,7 +10,7 @@ RPM_SYSTEM_DIRS=(usr/{bin,sbin,src,libexec,lib/systemd/system,share/{doc,license
 
 # rpm_build: sets PACKAGE_DIR to where the source package and the packages are.
 rpm_build() {
-	local headers abi
+	local abi
 	PACKAGE_DIR=$(tree_cache)/package/rpm
 	lock "$PACKAGE_DIR.lock" "building packages"
 	rm -rf "$PACKAGE_DIR"
@@ -22,9 +22,8 @@ rpm_build() {
 	done
 	perftest_base
 	cp "$PERFTEST_TARBALL" "$PACKAGE_DIR/SOURCES/$(sed -n 's/^%global perftest  *//p' "$REPO/redhat/medge.spec").tar.gz"
-	headers=$(package_headers "$(rpm_abi)")
 	rpm_run "$PACKAGE_DIR/log" "building the RPM packages" rpmbuild -ba --nodeps \
-		--define "_topdir $PACKAGE_DIR" --define "rdma_core_source $(dirname "$headers")" "$REPO/redhat/medge.spec"
+		--define "_topdir $PACKAGE_DIR" "$REPO/redhat/medge.spec"
 	rm -rf "$PACKAGE_DIR"/{BUILD,BUILDROOT,SOURCES,SPECS}
 	unlock
 }
