@@ -2,6 +2,11 @@
 # lab package: build the packages and have the lint of their kind look at them.
 # shellcheck shell=bash
 
+kernel=
+if [[ ${1:-} == --new-kernel ]]; then
+	kernel=1
+	shift
+fi
 suite=${1:-$(. /etc/os-release && echo "${VERSION_CODENAME:-bookworm}")}
 suite=$(one_of "lab package" "$suite" "${PACKAGE_SUITES[@]}" rpm)
 install_packages
@@ -12,6 +17,6 @@ if [[ $suite == rpm ]]; then
 else
 	package_build "$suite"
 	package_lint "$suite"
-	install_check "$suite"
+	install_check "$suite" "$kernel"
 fi
 say "packages: $PACKAGE_DIR"

@@ -7,7 +7,7 @@
 MACHINE_SUITES=(bookworm trixie sid)
 MACHINE_PACKAGES=(
 	build-essential dkms ibverbs-providers ibverbs-utils initramfs-tools iproute2 iputils-ping libibverbs-dev librdmacm-dev
-	linux-headers-amd64 linux-image-amd64 perftest pkgconf python3-rich rdma-core systemd-sysv udev
+	linux-headers-amd64 linux-image-amd64 openssl perftest pkgconf python3-rich rdma-core systemd-sysv udev
 )
 
 # machine_root SUITE: sets MACHINE_DIR, making the system if need be.

@@ -29,7 +29,7 @@ suite() {
 	entry package-rpm "$LAB/lab" package rpm
 	if [[ $LONG ]]; then
 		for name in "${MACHINE_SUITES[@]}"; do
-			entry "package-$name" "$LAB/lab" package "$name"
+			entry "package-$name" "$LAB/lab" package --new-kernel "$name"
 			entry "autopkgtest-$name" "$LAB/lab" check autopkgtest "$name"
 			entry "upgrade-$name" "$LAB/lab" check upgrade "$name"
 		done
