@@ -18,19 +18,16 @@ module)
 	kernel_build "$KERNEL"
 	if is_stock "$KERNEL"; then
 		stock_check
-		return
+	else
+		module_check
 	fi
-	rm -rf "$(tree_cache)/check-module/$KERNEL"
-	mkdir -p "$(tree_cache)/check-module/$KERNEL"
-	make -C "$KERNEL_DIR" ARCH=um "M=$REPO/kernel-drivers/medge" "MO=$(tree_cache)/check-module/$KERNEL" \
-		"-j$(nproc)" KCFLAGS=-Werror modules
 	;;
 analyze)
 	install_packages
 	dir=$(tree_cache)/check-analyze
 	env "MEDGE_CACHE=$CACHE" cmake -S "$REPO" -B "$dir" -DCMAKE_EXPORT_COMPILE_COMMANDS=1 \
 		-DCMAKE_BUILD_TYPE=RelWithDebInfo
-	"$LAB/analyze.py" "$dir/compile_commands.json" "$REPO"
+	"$LAB/analyze.py" "$dir/compile_commands.json" "$REPO" "$CACHE/analyzed"
 	;;
 in-tree)
 	. "$LAB/in-tree.sh"

@@ -30,6 +30,33 @@ module_make() {
 	[[ -e $MODULE ]] || die "the Makefile in $source made no $name.ko; see $log"
 }
 
+# As lab check module: what the kernel's boots then find up to date is built from nothing, so that the log holds every
+# warning, unless it was for the same source.
+module_check() {
+	local dir key
+	dir=$(tree_cache)/medge/${KERNEL_DIR##*/}
+	key=$(module_key)
+	if [[ ! -e $dir/checked || $(<"$dir/checked") != "$key" ]]; then
+		lock "$dir.lock" "building the module"
+		rm -rf "$dir"
+		unlock
+		module_build
+		module_silent "$dir.log"
+		echo "$key" >"$dir/checked"
+	fi
+}
+
+# module_silent LOG: dies if a build warned of more than of a compiler that has been upgraded since the kernel was built.
+module_silent() {
+	! grep -iE '(warning|error):' "$1" | grep -vq 'warning: the compiler differs' || die "the compiler warned, see above; log: $1"
+}
+
+# Of the module's source and the kernel.
+module_key() {
+	find "$REPO/kernel-drivers/medge" -type f \( -name '*.[ch]' -o -name Kbuild \) -print0 | sort -z |
+		xargs -0 sha256sum | cat - <(stat -c '%n %y' "$KERNEL_DIR/.complete") | sha256sum
+}
+
 # What is built from the tree is cached for each tree, so that two clones do not mix.
 tree_cache() {
 	echo "$CACHE/tree/$(sha256sum <<<"$REPO" | cut -c1-12)"
