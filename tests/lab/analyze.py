@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """clang's static analyzer on the provider, the glue library, and the transport as its tests build it.
 
-    analyze.py compile_commands.json REPOSITORY
+    analyze.py compile_commands.json REPOSITORY SILENT
+
+In the directory SILENT there is a file for each source, as the preprocessor leaves it, of which the analyzer had nothing
+to say: it need not be asked again.
 """
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -35,17 +39,31 @@ def of_transport(repository):
                            str(source)]
 
 
-def analyze(job):
+def question(directory, command):
+    """A name for what the analyzer is asked."""
+    version = subprocess.run([FLAGS[0], "--version"], stdout=subprocess.PIPE, check=True).stdout
+    source = subprocess.run([*command, "-E", "-o", "-"], cwd=directory, stdout=subprocess.PIPE).stdout
+    return hashlib.sha256(b"\0".join([version, " ".join(command).encode(), source])).hexdigest()
+
+
+def analyze(job, silent):
+    answered = silent / question(*job)
+    if answered.exists():
+        return 0, ""
     directory, command = job
     done = subprocess.run([*command, "-o", "/dev/null"], cwd=directory, stderr=subprocess.PIPE, text=True)
+    if not done.returncode and not done.stderr:
+        answered.touch()
     return done.returncode, done.stderr
 
 
 def main():
     jobs = [*of_cmake(sys.argv[1]), *of_transport(pathlib.Path(sys.argv[2]))]
+    silent = pathlib.Path(sys.argv[3])
+    silent.mkdir(parents=True, exist_ok=True)
     said = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for status, words in pool.map(analyze, jobs):
+        for status, words in pool.map(lambda job: analyze(job, silent), jobs):
             if status or words:
                 print(words)
                 said += 1
