@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Where an operation's instructions go, by function: stops the emulated machine again and again and looks where it is.
+"""Where an operation's instructions go, by function: each that the emulated machine executes for a while is recorded.
 
-  profile.py FILE SAMPLES    FILE: profile.sh writes its run's directory there; it ends when FILE is gone
+  profile.py FILE    FILE: profile.sh writes its run's directory there; it ends when FILE is gone
 """
 import bisect
 import collections
@@ -12,6 +12,13 @@ import re
 import socket
 import sys
 import time
+
+
+TRACE_BYTES = 100 << 20
+USER = '(user space)'
+# Called once for each operation: its event is read.
+EACH = 'ib_uverbs_comp_event_read'
+MOST, CALLERS = 120, 4
 
 
 class Monitor:
@@ -29,12 +36,8 @@ class Monitor:
             if 'return' in answer or 'error' in answer:
                 return answer.get('return')
 
-    def where(self):
-        """The instruction pointer: in step with the machine only while that stands still."""
-        self.ask('stop')
-        registers = self.ask('human-monitor-command', **{'command-line': 'info registers'})
-        self.ask('cont')
-        return int(re.search(r'RIP=([0-9a-f]+)', registers).group(1), 16)
+    def tell(self, line):
+        return self.ask('human-monitor-command', **{'command-line': line})
 
 
 def symbols(path):
@@ -46,23 +49,77 @@ def symbols(path):
     return sorted(found)
 
 
+class Profile:
+    """What is executed from one operation's end to another's, by function, and who calls it."""
+
+    def __init__(self, names):
+        self.names = names
+        self.addresses = [a for a, _ in names]
+        self.entries = dict(names)
+        self.ops, self.last = -1, USER
+        self.seen, self.calls = collections.Counter(), collections.Counter()
+        self.begin()
+
+    def begin(self):
+        self.seen_now, self.calls_now = collections.Counter(), collections.Counter()
+
+    def add(self, at):
+        name = self.names[bisect.bisect(self.addresses, at) - 1][1] if at >> 63 else USER
+        if at in self.entries:
+            if name == EACH:
+                self.end()
+            self.calls_now[self.last, name] += 1
+        self.seen_now[name] += 1
+        self.last = name
+
+    def end(self):
+        if self.ops >= 0:
+            self.seen += self.seen_now
+            self.calls += self.calls_now
+        self.ops += 1
+        self.begin()
+
+    def show(self):
+        if self.ops < 1:
+            sys.exit('no operation ended while it was looked at')
+        total = sum(self.seen.values())
+        print('%d instructions each of %d times, by function, with its callers' % (total / self.ops, self.ops))
+        for name, count in self.seen.most_common(MOST):
+            callers = sorted((-n, caller) for (caller, callee), n in self.calls.items() if callee == name)
+            print('%7d %5.1f %%  %-32s %s' % (count / self.ops, 100 * count / total, name, '  '.join(
+                '%.4g %s' % (-n / self.ops, caller) for n, caller in callers[:CALLERS])))
+
+
+def record(monitor, trace):
+    """Addresses of instructions, in the order of their execution."""
+    monitor.tell('logfile %s' % trace)
+    monitor.tell('singlestep on')
+    monitor.tell('log exec,nochain')
+    while not trace.exists() or trace.stat().st_size < TRACE_BYTES:
+        time.sleep(0.01)
+    monitor.tell('log none')
+    monitor.tell('singlestep off')
+    with trace.open(errors='replace') as lines:
+        for line in lines:
+            found = re.match(r'Trace \d+: \S+ \[\w+/(\w+)/', line)
+            if found:
+                yield int(found.group(1), 16)
+
+
 def main():
-    if len(sys.argv) != 3:
-        sys.exit('usage: profile.py FILE SAMPLES')
-    mark, samples = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+    if len(sys.argv) != 2:
+        sys.exit('usage: profile.py FILE')
+    mark = pathlib.Path(sys.argv[1])
     while not mark.exists() or not mark.read_text().strip():
         time.sleep(0.1)
     run = pathlib.Path(mark.read_text().strip())
     names = symbols(run / 'out/kallsyms')
-    addresses = [a for a, _ in names]
-    monitor, seen = Monitor(run / 'qmp'), collections.Counter()
-    for _ in range(samples):
-        at = monitor.where()
-        seen[names[bisect.bisect(addresses, at) - 1][1] if at >> 63 else '(user space)'] += 1
-        time.sleep(0.002)
+    profile = Profile(names)
+    for at in record(Monitor(run / 'qmp'), run / 'trace'):
+        profile.add(at)
+    (run / 'trace').unlink()
     mark.unlink()
-    for name, count in seen.most_common(60):
-        print('%5.1f %%  %s' % (100 * count / samples, name))
+    profile.show()
 
 
 if __name__ == '__main__':

@@ -39,7 +39,7 @@ bench_profile() {
 	(($# == 1)) || die "lab bench cost --profile takes one operation, such as write_64; see lab help"
 	grep -q "{ \"$1\"," "$REPO/tests/verbs/op_cost.c" || die "there is no operation '$1' in tests/verbs/op_cost.c"
 	mark=$(mktemp /tmp/lab-profile-XXXXXX)
-	setpriv --pdeathsig TERM -- /usr/bin/python3 -B "$BENCH/profile.py" "$mark" 3000 &
+	setpriv --pdeathsig TERM -- /usr/bin/python3 -B "$BENCH/profile.py" "$mark" &
 	bench_counted -- "$BENCH/profile.sh" "$1" "$mark" || die "what $1 costs could not be seen"
 	wait "$!"
 }
