@@ -28,6 +28,31 @@ static void call_handler(struct medge_cq *cq)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
+/* ---- notification ---- */
+
+/* Enum medge_cq_armed: what was asked for by a call, or in the ring. Under cq->lock. */
+static u32 armed(const struct medge_cq *cq)
+{
+	return cq->armed | READ_ONCE(cq->ring.hdr->armed);
+}
+
+/* Who arms it anew meanwhile has the event that follows. Under cq->lock. */
+static void clear_armed(struct medge_cq *cq)
+{
+	cq->armed = 0;
+	WRITE_ONCE(cq->ring.hdr->armed, 0);
+}
+
+u32 medge_cq_armed(struct medge_cq *cq)
+{
+	u32 is;
+
+	spin_lock_bh(&cq->lock);
+	is = cq->ring.hdr ? armed(cq) : 0;
+	spin_unlock_bh(&cq->lock);
+	return is;
+}
+
 /* ---- moderation ---- */
 
 /* Time is up: those that wait for others wait no more. In softirq. */
@@ -37,10 +62,10 @@ static enum hrtimer_restart moderated(struct hrtimer *timer)
 	bool notify;
 
 	spin_lock(&cq->lock);
-	notify = cq->mod_pending && cq->armed;
+	notify = cq->mod_pending && armed(cq);
 	cq->mod_pending = 0;
 	if (notify)
-		cq->armed = 0;
+		clear_armed(cq);
 	spin_unlock(&cq->lock);
 	if (notify)
 		call_handler(cq);
@@ -105,6 +130,7 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (!udata)
 		return 0;
 
+	cq->ring.hdr->has_armed = 1;
 	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
 	if (err)
 		medge_ring_destroy(&cq->ring);
@@ -128,6 +154,8 @@ static int move_ring(struct medge_cq *cq, struct medge_ring *to)
 			memcpy(medge_ring_entry(to, i),
 			       medge_ring_entry(from, i), BIT(to->shift));
 		to->prod = from->prod;
+		to->hdr->has_armed = 1;
+		to->hdr->armed = READ_ONCE(from->hdr->armed);
 		WRITE_ONCE(to->hdr->cons, cons);
 		WRITE_ONCE(to->hdr->prod, to->prod);
 		swap(*from, *to);
@@ -181,15 +209,14 @@ int medge_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 int medge_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
-	enum ib_cq_notify_flags want = flags & IB_CQ_SOLICITED_MASK;
 	struct medge_cq *cq = to_medge_cq(ibcq);
 	unsigned long irq;
 	bool missed;
 
 	spin_lock_irqsave(&cq->lock, irq);
 	/* Armed for any completion, it stays so when solicited ones are asked for. */
-	if (cq->armed != IB_CQ_NEXT_COMP)
-		cq->armed = want;
+	cq->armed |= (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED ?
+		     MEDGE_CQ_ARMED_SOLICITED : MEDGE_CQ_ARMED_NEXT;
 	missed = READ_ONCE(cq->ring.hdr->cons) != cq->ring.prod;
 	spin_unlock_irqrestore(&cq->lock, irq);
 
@@ -226,12 +253,15 @@ static bool put_cqe(struct medge_cq *cq, const struct medge_cqe *cqe)
 /* Under cq->lock. Return: whether the handler is to be called. */
 static bool disarm(struct medge_cq *cq, bool solicited)
 {
-	if (cq->armed != IB_CQ_NEXT_COMP &&
-	    !(cq->armed == IB_CQ_SOLICITED && solicited))
+	u32 what = MEDGE_CQ_ARMED_NEXT;
+
+	if (solicited)
+		what |= MEDGE_CQ_ARMED_SOLICITED;
+	/* Pairs with the barrier between the user's arming and his last look. */
+	smp_mb();
+	if (!(armed(cq) & what) || moderate(cq, solicited))
 		return false;
-	if (moderate(cq, solicited))
-		return false;
-	cq->armed = 0;
+	clear_armed(cq);
 	return true;
 }
 

@@ -16,7 +16,7 @@ struct medge_cq {
 	/* ring.prod, armed, error; BHs are off, inside QP locks */
 	spinlock_t lock;
 	struct medge_ring ring;
-	enum ib_cq_notify_flags armed;	/* 0: not armed */
+	u32 armed;			/* by a call: enum medge_cq_armed */
 	bool error;			/* overran */
 	u32 rings;			/* doorbells that led here, about */
 	/*
@@ -44,6 +44,9 @@ static inline struct medge_cq *to_medge_cq(struct ib_cq *ibcq)
  */
 void medge_cq_add(struct medge_cq *cq, const struct medge_cqe *cqe,
 		  bool solicited);
+
+/* Enum medge_cq_armed. */
+u32 medge_cq_armed(struct medge_cq *cq);
 
 /* How many CQEs its user has not read, and has (@cons; wraps), as he tells. BHs are off. */
 u32 medge_cq_unread(struct medge_cq *cq, u32 *cons);

@@ -80,7 +80,7 @@ static int put_cq(struct sk_buff *msg, void *obj)
 		unread = cq->ring.prod - READ_ONCE(cq->ring.hdr->cons);
 	spin_unlock_bh(&cq->lock);
 	return put_value(msg, "unread", unread) ?:
-	       put_value(msg, "armed", READ_ONCE(cq->armed)) ?:
+	       put_value(msg, "armed", medge_cq_armed(cq)) ?:
 	       put_value(msg, "overrun", READ_ONCE(cq->error));
 }
 

@@ -156,6 +156,18 @@ int medge_resize_cq(struct ibv_cq *ibcq, int cqe)
 	return ret;
 }
 
+int medge_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct medge_cq *cq = to_medge_cq(ibcq);
+	bool done;
+
+	medge_lock(&cq->lock);
+	done = medge_ring_arm(&cq->ring, solicited_only ?
+			      MEDGE_CQ_ARMED_SOLICITED : MEDGE_CQ_ARMED_NEXT);
+	medge_unlock(&cq->lock);
+	return done ? 0 : ibv_cmd_req_notify_cq(ibcq, solicited_only);
+}
+
 int medge_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
 	struct ibv_modify_cq cmd = {};

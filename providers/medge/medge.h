@@ -146,6 +146,7 @@ struct ibv_cq *medge_create_cq(struct ibv_context *context, int cqe,
 struct ibv_cq_ex *medge_create_cq_ex(struct ibv_context *context,
 				     struct ibv_cq_init_attr_ex *attr);
 int medge_resize_cq(struct ibv_cq *cq, int cqe);
+int medge_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int medge_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int medge_destroy_cq(struct ibv_cq *cq);
 /* The QP starts anew: what has not been polled of it goes. @cq may be NULL. */

@@ -107,6 +107,22 @@ static inline void medge_ring_release(struct medge_ring *ring)
 	medge_ring_store(&ring->hdr->cons, ring->cons);
 }
 
+/*
+ * Consumer: have the kernel tell of the next entry, as enum medge_cq_armed
+ * says. The fence pairs with the kernel's between storing prod and its look at
+ * this: either it sees that it is to tell, or our next look at prod sees the
+ * entry. Returns false if this kernel wants to be called for that.
+ */
+static inline bool medge_ring_arm(struct medge_ring *ring, uint32_t armed)
+{
+	if (!ring->hdr->has_armed)
+		return false;
+	atomic_fetch_or_explicit((_Atomic(uint32_t) *)&ring->hdr->armed, armed,
+				 memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	return true;
+}
+
 /* Neither side uses the ring now, and the kernel has emptied it: follow it. */
 static inline void medge_ring_resync(struct medge_ring *ring)
 {

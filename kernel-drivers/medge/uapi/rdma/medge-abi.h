@@ -43,13 +43,27 @@
  * full barrier, reads it, and issues a doorbell (a POST_SEND or POST_RECV
  * command of no work requests) if it is nonzero. The kernel stores it, and
  * after a full barrier reads @prod once more before it goes idle.
+ *
+ * @armed (CQ): the user sets bits of enum medge_cq_armed, and after a full
+ * barrier looks at @prod once more; the kernel, after storing @prod and a full
+ * barrier, reads it, and clears it when it tells of the completion. A REQ_NOTIFY_CQ
+ * command does the same.
+ * @has_armed (CQ): nonzero when the kernel looks at @armed.
  */
 struct medge_ring_hdr {
 	__u32 prod;
 	__u8 pad0[60];
 	__u32 cons;
 	__u32 need_doorbell;
-	__u8 pad1[56];
+	__u32 armed;
+	__u32 has_armed;
+	__u8 pad1[48];
+};
+
+/* For which completions there is to be an event. */
+enum medge_cq_armed {
+	MEDGE_CQ_ARMED_SOLICITED = 1 << 0,
+	MEDGE_CQ_ARMED_NEXT = 1 << 1,
 };
 
 #define MEDGE_RING_ENTRIES 128
