@@ -164,6 +164,21 @@ static void source_use(struct source *src, u32 len)
 	src->used += len;
 }
 
+/* What the kernel has for whole pages beats memcpy() where that has no microcode of its own. */
+static void put_page_part(struct page *page, u32 off, const u8 *from, u32 len)
+{
+	void *to;
+
+	if (len != PAGE_SIZE || !PAGE_ALIGNED(from)) {
+		memcpy_to_page(page, off, from, len);
+		return;
+	}
+	to = kmap_local_page(page);
+	copy_page(to, (void *)from);
+	flush_dcache_page(page);
+	kunmap_local(to);
+}
+
 /* From low to high addresses: an application may look at the last byte. */
 static bool walk_write(struct medge_walk *w, struct source *src, u32 len)
 {
@@ -177,7 +192,7 @@ static bool walk_write(struct medge_walk *w, struct source *src, u32 len)
 		n = medge_walk_next(w, min(len, src->have), &page, &off);
 		if (!n)
 			return false;
-		memcpy_to_page(page, off, src->data, n);
+		put_page_part(page, off, src->data, n);
 		source_use(src, n);
 		len -= n;
 	}
