@@ -12,7 +12,16 @@
 #include "mw.h"
 #include "qp.h"
 
+/* Inline, as memcmp() is not. */
+static int key_differs(struct rhashtable_compare_arg *arg, const void *obj)
+{
+	const struct medge_key *key = obj;
+
+	return key->index != *(const u32 *)arg->key;
+}
+
 static const struct rhashtable_params key_params = {
+	.obj_cmpfn = key_differs,
 	.key_len = sizeof_field(struct medge_key, index),
 	.key_offset = offsetof(struct medge_key, index),
 	.head_offset = offsetof(struct medge_key, node),

@@ -90,6 +90,7 @@ struct medge_qp_ref {
  * @held_bytes: of the skbs that @conn holds
  * @sending: a batch of skbs is on its way without @lock; only one at a time,
  *           so that frames stay in order on their rails
+ * @look_again: there may be more to send than @sending is for
  * @unsent: the connection waits for acks to send what was submitted
  * @refused: in ERR because of the peer, which may still ask for the NAK
  * @flush_late: flush as soon as @placing is 0
@@ -124,7 +125,7 @@ struct medge_qp {
 	struct medge_uc uc;
 	u32 placing;
 	size_t held_bytes;
-	bool sending, unsent, refused, flush_late;
+	bool sending, look_again, unsent, refused, flush_late;
 	struct medge_faults faults;
 	struct medge_ring sq;
 	struct medge_ring rq;

@@ -436,13 +436,16 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 		return;
 	medge_rails_look(qp->dev, qp->now);
 	medge_node_sync(qp);
-	if (qp->sending)
+	if (qp->sending) {
+		qp->look_again = true;
 		return;
+	}
 	for (looks = 0; looks < TX_LOOKS; looks++) {
 		bool more;
 
 		medge_post_take(qp);
 		more = fill(qp, out);
+		qp->look_again = more;
 		if (!skb_queue_empty(&out->skbs)) {
 			out->l2 = qp->l2;
 			out->qp = qp;
@@ -487,10 +490,13 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 		qp->sending = false;
 		qp->now = ktime_get_ns();
 		out->qp = NULL;
-		if (--goes)
-			medge_send_build(qp, out);
-		else
-			medge_timer_kick(qp);
+		/* Or nothing has changed, and no look would find anything. */
+		if (qp->look_again || !medge_post_idle(qp)) {
+			if (--goes)
+				medge_send_build(qp, out);
+			else
+				medge_timer_kick(qp);
+		}
 		medge_timer_update(qp);
 		spin_unlock(&qp->lock);
 		/* Here the frames may be received, if the peer is near. */

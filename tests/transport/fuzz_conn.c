@@ -191,6 +191,7 @@ static void forge_ack(struct neighbour *n, struct script *s)
 		.nak_seq = byte(s),
 		.nak_op = medge_conn_oldest_op(n->pair.host[side].conn) + near(s),
 		.dups = near(s),
+		.words = MEDGE_ACK_WORDS,
 	};
 
 	forge_ack_fields(n, s, side, &f);

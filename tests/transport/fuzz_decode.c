@@ -148,7 +148,7 @@ static void check_encode(const u8 *buf, const struct medge_frame *f)
 	medge_wire_decode_ack(buf, &ack);
 	medge_wire_encode_ack(again, &ack);
 	CHECK(!memcmp(again + 16, buf + sizeof(struct medge_frame_hdr) + 16,
-		      sizeof(ack.bitmap)));
+		      ack.words * sizeof(ack.bitmap[0])));
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t len)

@@ -140,11 +140,12 @@ static void decode__gives_the_ack_that_was_encoded(void)
 			.nak_seq = rng_next(&rng),
 			.nak_op = rng_next(&rng),
 			.dups = rng_next(&rng),
+			.words = rng_below(&rng, MEDGE_ACK_WORDS + 1),
 		}, b;
 
 		f.type = MEDGE_FRAME_ACK;
 		f.flags = rng_below(&rng, MEDGE_FRAME_FLAGS + 1);
-		for (w = 0; w < MEDGE_ACK_WORDS; w++)
+		for (w = 0; w < a.words; w++)
 			a.bitmap[w] = rng_next(&rng);
 		medge_wire_encode_frame(buf, &f);
 		medge_wire_encode_ack(buf + sizeof(struct medge_frame_hdr), &a);
@@ -156,7 +157,8 @@ static void decode__gives_the_ack_that_was_encoded(void)
 		CHECK_EQ(a.nak_seq, b.nak_seq);
 		CHECK_EQ(a.nak_op, b.nak_op);
 		CHECK_EQ(a.dups, b.dups);
-		CHECK(!memcmp(a.bitmap, b.bitmap, sizeof(a.bitmap)));
+		CHECK_EQ(a.words, b.words);
+		CHECK(!memcmp(a.bitmap, b.bitmap, 8 * a.words));
 	}
 }
 

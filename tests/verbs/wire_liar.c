@@ -172,7 +172,9 @@ static void lie_of_ack(struct medge_ack_hdr *ack)
 	case 1: lie32(&ack->nak_op); break;
 	case 2: lie32(&ack->dups); break;
 	case 3: ack->nak_seq = any32(); ack->rnr_timer = any32(); break;
-	default: ack->bitmap[rng_below(&rng, MEDGE_ACK_WORDS)] = rng_next(&rng);
+	default:
+		ack->words = any32();
+		ack->bitmap[rng_below(&rng, MEDGE_ACK_WORDS)] = rng_next(&rng);
 	}
 }
 

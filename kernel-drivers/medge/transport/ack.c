@@ -73,7 +73,7 @@ void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
 {
 	u32 i;
 
-	memset(ack, 0, sizeof(*ack));
+	memset(ack, 0, offsetof(struct medge_ack, bitmap));
 	if (c->refused) {
 		ack->nak = c->refuse_nak;
 		ack->nak_op = c->refuse_op;
@@ -86,7 +86,10 @@ void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
 	}
 	ack->dups = c->stats.dups;
 	ack->poke_seq = c->rnr_seq;
-	for (i = 0; i < MEDGE_ACK_WORDS; i++)
+	/* Without a hole there is nothing more to say. */
+	if (medge_seq_before(c->rcv_nxt, c->rcv_high))
+		ack->words = DIV_ROUND_UP(c->rcv_high - c->rcv_nxt, 64);
+	for (i = 0; i < ack->words; i++)
 		ack->bitmap[i] = received_from(c, c->rcv_nxt + 64 * i);
 	c->stats.tx_acks++;
 	if (c->nack_now)
@@ -224,7 +227,7 @@ static bool acked_frames(struct medge_conn *c, u64 now,
 	if (!ack)
 		return acked_bits(c, now, f->ack_psn + f->sack_base, f->sack,
 				  !f->sack_base) || news;
-	for (i = 0; i < MEDGE_ACK_WORDS; i++)
+	for (i = 0; i < ack->words; i++)
 		news |= acked_bits(c, now, f->ack_psn + 64 * i, ack->bitmap[i],
 				   true);
 	return news;

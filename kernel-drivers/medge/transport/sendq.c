@@ -496,6 +496,7 @@ static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 		p.bytes = bytes_next(c, responses);
 	if (!medge_sched_pick(c, now, &p))
 		return false;
+	memset(tx, 0, sizeof(*tx));
 	tx->type = MEDGE_FRAME_DATA;
 	set_path(c, tx, p.path);
 	if (c->snd_una == c->snd_nxt)
@@ -509,10 +510,8 @@ static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 		c->turn = true;
 		out = tx_request(c, now, &p, tx);
 	}
-	if (!out) {
-		memset(tx, 0, sizeof(*tx));
+	if (!out)
 		return false;
-	}
 	c->last_ack_req = medge_sent(c, tx->psn + tx->nframes - 1)->flags &
 			  MEDGE_SENT_ACK_REQ;
 	return true;
@@ -566,6 +565,7 @@ static bool tx_ack(struct medge_conn *c, u64 now, struct medge_tx *tx)
 		/* The paths are in use: the peer should know. */
 		c->report_some = true;
 	}
+	memset(tx, 0, sizeof(*tx));
 	tx->type = MEDGE_FRAME_ACK;
 	set_path(c, tx, path);
 	tx->nframes = 1;
@@ -575,7 +575,6 @@ static bool tx_ack(struct medge_conn *c, u64 now, struct medge_tx *tx)
 
 bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx)
 {
-	memset(tx, 0, sizeof(*tx));
 	if (c->fresh) {
 		c->fresh = false;
 		c->progress = now;

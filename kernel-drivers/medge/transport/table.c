@@ -48,16 +48,14 @@ static bool alloc_slots(struct medge_table *t, u32 size, size_t slot_size)
 	return true;
 }
 
-bool medge_table_grow(struct medge_table *t, size_t slot_size, u32 want,
-		      u32 most, u32 from, u32 count)
+bool medge_table_enlarge(struct medge_table *t, size_t slot_size, u32 want,
+			 u32 most, u32 from, u32 count)
 {
 	struct medge_table bigger = { };
 	u32 size = medge_table_size(t), n;
 
 	while (size < most && size < want)
 		size *= 2;
-	if (size == medge_table_size(t))
-		return true;
 	if (!alloc_slots(&bigger, size, slot_size))
 		return false;
 	for (n = from; n != from + count; n++)

@@ -43,12 +43,21 @@ static inline void *medge_table_slot(const struct medge_table *t, u32 n,
 /* @first: @size zeroed slots, a power of two and no more than a chunk. */
 void medge_table_init(struct medge_table *t, void *first, u32 size);
 void medge_table_fini(struct medge_table *t);
+bool medge_table_enlarge(struct medge_table *t, size_t slot_size, u32 want,
+			 u32 most, u32 from, u32 count);
+
 /*
  * Have @want slots at least, but no more than @most, a power of two; those of
  * the @count numbers from @from on are kept, all others are zeros. False: no
  * memory, and nothing has changed.
  */
-bool medge_table_grow(struct medge_table *t, size_t slot_size, u32 want,
-		      u32 most, u32 from, u32 count);
+static inline bool medge_table_grow(struct medge_table *t, size_t slot_size,
+				    u32 want, u32 most, u32 from, u32 count)
+{
+	u32 size = medge_table_size(t);
+
+	return size >= min(want, most) ||
+	       medge_table_enlarge(t, slot_size, want, most, from, count);
+}
 
 #endif /* MEDGE_TRANSPORT_TABLE_H */

@@ -323,17 +323,21 @@ bool medge_wire_next_op(const void *buf, u32 wire_len, struct medge_op *op)
 
 void medge_wire_decode_ack(const void *buf, struct medge_ack *ack)
 {
+	const void *hdr = buf + sizeof(struct medge_frame_hdr);
 	struct medge_ack_hdr ah;
 	u32 i;
 
-	memcpy(&ah, buf + sizeof(struct medge_frame_hdr), sizeof(ah));
+	memcpy(&ah, hdr, offsetof(struct medge_ack_hdr, bitmap));
 	ack->nak = ah.nak;
 	ack->rnr_timer = ah.rnr_timer & 31;
 	ack->nak_seq = be16_to_cpu(ah.nak_seq);
 	ack->nak_op = be32_to_cpu(ah.nak_op);
 	ack->dups = be32_to_cpu(ah.dups);
 	ack->poke_seq = be16_to_cpu(ah.poke_seq);
-	for (i = 0; i < MEDGE_ACK_WORDS; i++)
+	ack->words = min_t(u8, ah.words, MEDGE_ACK_WORDS);
+	memcpy(ah.bitmap, hdr + offsetof(struct medge_ack_hdr, bitmap),
+	       ack->words * sizeof(ah.bitmap[0]));
+	for (i = 0; i < ack->words; i++)
 		ack->bitmap[i] = be64_to_cpu(ah.bitmap[i]);
 }
 
@@ -452,10 +456,11 @@ void medge_wire_encode_ack(void *buf, const struct medge_ack *ack)
 		.nak_op = cpu_to_be32(ack->nak_op),
 		.dups = cpu_to_be32(ack->dups),
 		.poke_seq = cpu_to_be16(ack->poke_seq),
+		.words = ack->words,
 	};
 	u32 i;
 
-	for (i = 0; i < MEDGE_ACK_WORDS; i++)
+	for (i = 0; i < ack->words; i++)
 		ah.bitmap[i] = cpu_to_be64(ack->bitmap[i]);
 	memcpy(buf, &ah, sizeof(ah));
 }

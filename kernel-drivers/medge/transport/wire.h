@@ -210,6 +210,7 @@ enum medge_nak {
  * @dups: frames received twice so far, modulo 2^32
  * @poke_seq: with MEDGE_FRAME_RNR_POKE, the nak_seq it is the answer to: a
  *            poke that comes twice, on two rails, is refused once
+ * @words: of @bitmap; those behind them are zeros
  * @bitmap: bit i of word w: frame ack_psn + 64 w + i has been received
  */
 struct medge_ack_hdr {
@@ -219,7 +220,8 @@ struct medge_ack_hdr {
 	__be32 nak_op;
 	__be32 dups;
 	__be16 poke_seq;
-	__be16 reserved;
+	u8 words;
+	u8 reserved;
 	__be64 bitmap[MEDGE_ACK_WORDS];
 };
 
@@ -395,7 +397,8 @@ struct medge_ack {
 	u32 nak_op;
 	u32 dups;
 	u16 poke_seq;
-	u64 bitmap[MEDGE_ACK_WORDS];
+	u8 words;
+	u64 bitmap[MEDGE_ACK_WORDS];	/* the first @words of them */
 };
 
 /* A datagram's header, decoded. */
