@@ -287,6 +287,37 @@ static void relaxed_writes__are_delivered_after_it(void)
 	pair_free(&p);
 }
 
+static u64 probes(struct pair *p)
+{
+	struct medge_path_info info;
+	u64 sum = 0;
+	u32 side, i;
+
+	for (side = 0; side < 2; side++)
+		for (i = 0; i < MEDGE_MAX_PATHS; i++)
+			if (medge_peer_path(p->host[side].remote, i, &info))
+				sum += info.probes;
+	return sum;
+}
+
+/* Who asks again since time is up has had the answer to what it asked before. */
+static void wait__casts_no_doubt_on_paths(void)
+{
+	struct pair p;
+	u64 before;
+
+	start(&p, 7, 14);
+	send(&p, 100);
+	pair_run(&p, 20 * MSEC);
+	before = probes(&p);
+	pair_run(&p, pair_now(&p) + 200 * MSEC);
+	CHECK(stats(&p, 0)->rnr_naks_received > 100);
+	CHECK(probes(&p) <= before + 4, "%llu", probes(&p) - before);
+	host_post_recv(&p.host[1], 100, false);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -299,6 +330,7 @@ int main(int argc, char **argv)
 	RUN(exceeded__not_too_soon);
 	RUN(count__starts_again_for_each_op);
 	RUN(retry_7__is_for_ever);
+	RUN(wait__casts_no_doubt_on_paths);
 	RUN(naks_lost__op_survives);
 	RUN(acks__go_past_a_blocked_send);
 	RUN(responses__go_past_a_blocked_send);

@@ -286,12 +286,14 @@ static void echoed(struct medge_conn *c, u64 now, const struct medge_frame *f)
 static void asked(struct medge_conn *c, const struct medge_frame *f,
 		  const struct medge_ack *ack)
 {
+	bool heard = false;
+
 	c->stats.rx_acks++;
 	if (f->flags & MEDGE_FRAME_NACK)
 		c->stats.rx_nacks++;
 	if (f->flags & MEDGE_FRAME_RNR_POKE)
-		medge_recvq_poked(c, ack->poke_seq);
-	if (f->flags & MEDGE_FRAME_ACK_REQ) {
+		heard = medge_recvq_poked(c, ack->poke_seq);
+	if (f->flags & MEDGE_FRAME_ACK_REQ && !heard) {
 		c->ack_now = true;
 		/* it would not ask if all our acks had reached it */
 		c->ack_doubt = true;

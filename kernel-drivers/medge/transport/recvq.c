@@ -282,14 +282,15 @@ bool medge_conn_rnr(const struct medge_conn *c)
 	return c->rcv_rnr;
 }
 
-void medge_recvq_poked(struct medge_conn *c, u16 poke_seq)
+bool medge_recvq_poked(struct medge_conn *c, u16 poke_seq)
 {
 	c->ack_now = true;
 	if (!c->rcv_rnr || poke_seq != c->rnr_nak_seq)
-		return;
+		return false;
 	c->rnr_nak_seq++;
 	c->recheck = true;
 	medge_recvq_advance(c);
+	return true;
 }
 
 /* ---- place ---- */

@@ -434,8 +434,11 @@ static inline void medge_bit_clear(u64 *map, u32 psn)
 
 /* Perform what can be performed, in op order. */
 void medge_recvq_advance(struct medge_conn *c);
-/* The peer asks again after RNR NAK @poke_seq: look again, and say so again. */
-void medge_recvq_poked(struct medge_conn *c, u16 poke_seq);
+/*
+ * The peer asks again after RNR NAK @poke_seq: look again, and say so again.
+ * Return: that was the last we said, so it has had all our acks.
+ */
+bool medge_recvq_poked(struct medge_conn *c, u16 poke_seq);
 /* The frames of @rx count as arrived for good. */
 void medge_recvq_settle(struct medge_conn *c, struct medge_rx *rx);
 
