@@ -6,6 +6,7 @@
 # With KERNEL, they see another kernel come, too, which takes as long again.
 install_check() {
 	machine_root "$1"
+	rm -rf "$PACKAGE_DIR"/{tests,installed,headers}
 	cp -r "$REPO/debian/tests" "$LAB/guest/installed" "$PACKAGE_DIR/"
 	if [[ ${2:-} ]]; then
 		machine_headers "$1"

@@ -6,21 +6,24 @@ PACKAGE_SUITES=(bookworm trixie sid)
 # The releases of rdma-core whose private headers the source package brings along, by private ABI.
 PACKAGE_ABIS=(34 65)
 
-# package_build SUITE [VERSION]: sets PACKAGE_DIR to where the source package and the packages are. With VERSION, the
-# same under another number.
+# package_build SUITE [VERSION]: sets PACKAGE_DIR to where the source package and the packages are, built anew if the tree
+# has changed. With VERSION, the same under another number. The directory is ours until it is unlocked, or the lab ends.
 package_build() {
-	local suite=$1 version=${2:-} dir root
-	dir=$(tree_cache)/package/$suite${version:+-$version}
-	lock "$CACHE/root/$suite.lock" "building packages"
-	rm -rf "$dir"
-	mkdir -p "$dir"
-	package_source "$dir" "${version:-$(package_version)}"
+	local suite=$1 version=${2:-} root=$CACHE/root/$1 key
+	PACKAGE_DIR=$(tree_cache)/package/$suite${version:+-$version}
+	lock "$PACKAGE_DIR.lock" "using packages"
+	lock "$root.lock" "building packages"
 	package_root "$suite"
-	root=$CACHE/root/$suite
-	root_run "$root" "$dir" "$dir/log" "building the packages for $suite" bash -c '
-		dpkg-source -x *.dsc source && cd source && dpkg-buildpackage -us -uc && rm -rf ../source'
+	key="$(package_tree) $(stat -c %y "$root/.complete")"
+	if [[ ! -e $PACKAGE_DIR/.complete || $(<"$PACKAGE_DIR/.complete") != "$key" ]]; then
+		rm -rf "$PACKAGE_DIR"
+		mkdir -p "$PACKAGE_DIR"
+		package_source "$PACKAGE_DIR" "${version:-$(package_version)}"
+		root_run "$root" "$PACKAGE_DIR" "$PACKAGE_DIR/log" "building the packages for $suite" bash -c '
+			dpkg-source -x *.dsc source && cd source && dpkg-buildpackage -us -uc && rm -rf ../source'
+		echo "$key" >"$PACKAGE_DIR/.complete"
+	fi
 	unlock
-	PACKAGE_DIR=$dir
 }
 
 # The tree as it is committed, and what of rdma-core and perftest it needs, as a source package of format 3.0 (quilt).

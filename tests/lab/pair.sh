@@ -19,9 +19,11 @@ machine_pair() {
 	machine_run_dir "$suite"
 	package_build "$suite"
 	package_files "$RUN/packages"
+	unlock
 	if [[ $newer ]]; then
 		package_build "$suite" "$newer"
 		package_files "$RUN/newer"
+		unlock
 	fi
 	machine_disk "$RUN/disk"
 	say "starting two machines of $suite"
