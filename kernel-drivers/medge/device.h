@@ -62,7 +62,9 @@ struct medge_device {
 	struct medge_conn_stats *retired;
 	spinlock_t retired_lock;	/* inside nothing; BHs off */
 	struct list_head entry;
+	struct list_head loop_entry;	/* loop.c */
 	u32 scheduler;			/* enum medge_scheduler; sysfs.c */
+	u32 loopback;			/* enum medge_loopback; the same */
 	bool netdev_gone;
 	bool dead;
 };

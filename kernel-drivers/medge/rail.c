@@ -10,6 +10,7 @@
 #include <rdma/medge-abi.h>
 
 #include "device.h"
+#include "loop.h"
 #include "mcast.h"
 #include "qp.h"
 #include "rail.h"
@@ -127,7 +128,7 @@ static void push_eth_header(struct sk_buff *skb, const u8 *dmac, const u8 *smac)
 	skb->protocol = htons(MEDGE_ETHERTYPE);
 }
 
-/* To ourselves: no wire and no switch would bring it back. */
+/* As if it had come in there. */
 static int loop_back(struct sk_buff *skb, struct net_device *netdev)
 {
 	skb_orphan(skb);
@@ -135,27 +136,32 @@ static int loop_back(struct sk_buff *skb, struct net_device *netdev)
 	return netif_rx(skb);
 }
 
-void medge_rail_xmit(struct medge_device *dev, u32 rail_index,
+bool medge_rail_xmit(struct medge_device *dev, u32 rail_index,
 		     const struct medge_l2 *to, struct sk_buff *skb, bool more,
 		     bool again)
 {
 	u32 frames = frames_of(skb), bytes = wire_bytes(skb, frames);
-	const u8 *smac = dev->netdev->dev_addr;
-	struct medge_rail *rail;
+	struct medge_rail *rail, *near = NULL;
 	int err = -ENETDOWN;
 
 	rcu_read_lock();
 	rail = rcu_dereference(dev->rails.rail[rail_index]);
+	if (rail)
+		near = medge_loop_find(rail, to);
+	if (near && medge_loop_receive(dev, near, to, skb)) {
+		rcu_read_unlock();
+		return true;
+	}
 	if (!rail || skb_cow_head(skb, LL_RESERVED_SPACE(rail->netdev))) {
 		kfree_skb(skb);
 	} else {
 		skb->dev = rail->netdev;
-		push_eth_header(skb, to->dmac, smac);
+		push_eth_header(skb, to->dmac, dev->netdev->dev_addr);
 		if (to->vlan != MEDGE_VLAN_NONE)
 			__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q),
 					       to->vlan);
-		if (ether_addr_equal(to->dmac, smac))
-			err = loop_back(skb, rail->netdev);
+		if (near)
+			err = loop_back(skb, near->netdev);
 		else
 			err = dev_queue_xmit(skb);
 		/* a macro that evaluates its argument twice */
@@ -166,13 +172,14 @@ void medge_rail_xmit(struct medge_device *dev, u32 rail_index,
 	if (err) {
 		medge_count(dev, tx_errors);
 		medge_rail_count(dev, rail_index, tx_errors);
-		return;
+		return false;
 	}
 	medge_count(dev, tx_skbs);
 	medge_rail_count_add(dev, rail_index, tx_frames, frames);
 	medge_rail_count_add(dev, rail_index, tx_bytes, bytes);
 	if (again)
 		medge_rail_count_add(dev, rail_index, tx_retransmits, frames);
+	return false;
 }
 
 /* ---- which rail ---- */
@@ -629,6 +636,7 @@ int medge_rails_attach(struct medge_device *dev)
 
 	ASSERT_RTNL();
 	dev->rails.attached = true;
+	medge_loop_add(dev);
 	if (netif_is_lag_master(dev->netdev)) {
 		netdev_for_each_lower_dev(dev->netdev, slave, iter)
 			add_slave(dev, slave);
@@ -645,7 +653,10 @@ void medge_rails_detach(struct medge_device *dev)
 	u32 i;
 
 	ASSERT_RTNL();
+	if (!dev->rails.attached)
+		return;
 	dev->rails.attached = false;
+	medge_loop_remove(dev);
 	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
 		struct medge_rail *rail = rail_at(dev, i);
 

@@ -158,9 +158,10 @@ void medge_rails_unlisten(struct medge_device *dev, const u8 *mac);
  * errors are losses, and counted. Softirq or process context, not under a QP lock.
  * @more: another skb for the same rail follows at once (a hint; the qdisc layer
  * finds out for itself). @again: its frames were sent before, for the counters.
- * A destination that is the device's own address is looped back.
+ * What a device of this host has the address of does not leave it, see loop.c.
+ * Return: that was so, and its receiver has had it.
  */
-void medge_rail_xmit(struct medge_device *dev, u32 rail,
+bool medge_rail_xmit(struct medge_device *dev, u32 rail,
 		     const struct medge_l2 *to, struct sk_buff *skb, bool more,
 		     bool again);
 

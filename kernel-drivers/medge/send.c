@@ -6,6 +6,7 @@
 
 #include "compat.h"
 #include "device.h"
+#include "loop.h"
 #include "place.h"
 #include "post.h"
 #include "qp.h"
@@ -22,7 +23,8 @@ enum {
 	TX_COPY = 256,
 	/* skbs built in one go, under the lock. */
 	TX_BATCH = 16,
-	/* Goes of one turn; in softirq and out of it. */
+	/* Goes of one turn; within another's, who is near, in softirq, and else. */
+	TX_GOES_NEAR = 2,
 	TX_GOES_SOFTIRQ = 4,
 	TX_GOES = 32,
 	/* Looks at a ring whose user posts just what leads to no frame. */
@@ -459,18 +461,42 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 		medge_timer_kick(qp);
 }
 
-static void xmit_batch(struct medge_device *dev, struct medge_send_batch *out)
+/* Return: the peer is near, and has had some of it. */
+static bool xmit_batch(struct medge_device *dev, struct medge_send_batch *out)
 {
 	struct sk_buff *skb, *next;
+	bool near = false;
 
 	while ((skb = __skb_dequeue(&out->skbs))) {
 		struct tx_cb cb = *tx_cb(skb);
 
 		next = skb_peek(&out->skbs);
 		ether_addr_copy(out->l2.dmac, cb.dmac);
-		medge_rail_xmit(dev, cb.rail, &out->l2, skb,
-				next && tx_cb(next)->rail == cb.rail, cb.again);
+		near |= medge_rail_xmit(dev, cb.rail, &out->l2, skb,
+					next && tx_cb(next)->rail == cb.rail,
+					cb.again);
 	}
+	return near;
+}
+
+/*
+ * There may be more to send. A peer that is near has acknowledged all there was,
+ * so there could be for ever, and one timer after the other would leave no time
+ * to anybody else on this CPU: tasklets do.
+ */
+static void go_on_later(struct medge_qp *qp, bool near)
+{
+	if (near)
+		tasklet_schedule(&qp->kpost.bell);
+	else
+		medge_timer_kick(qp);
+}
+
+static u32 turn_goes(void)
+{
+	if (medge_loop_busy())
+		return TX_GOES_NEAR;
+	return in_serving_softirq() ? TX_GOES_SOFTIRQ : TX_GOES;
 }
 
 /*
@@ -480,12 +506,13 @@ static void xmit_batch(struct medge_device *dev, struct medge_send_batch *out)
  */
 void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 {
-	u32 goes = in_serving_softirq() ? TX_GOES_SOFTIRQ : TX_GOES;
 	struct medge_qp *qp = out->qp;
+	u32 goes = turn_goes();
+	bool near;
 
 	while (out->qp) {
 		local_bh_disable();
-		xmit_batch(dev, out);
+		near = xmit_batch(dev, out);
 		spin_lock(&qp->lock);
 		qp->sending = false;
 		qp->now = ktime_get_ns();
@@ -495,7 +522,7 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 			if (--goes)
 				medge_send_build(qp, out);
 			else
-				medge_timer_kick(qp);
+				go_on_later(qp, near);
 		}
 		medge_timer_update(qp);
 		spin_unlock(&qp->lock);

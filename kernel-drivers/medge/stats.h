@@ -38,7 +38,9 @@ struct rdma_hw_stats;
 	X(rx_too_long)		/* datagram does not fit its receive */	\
 	X(doorbells)		/* post calls that entered the kernel */ \
 	X(poller_wakes)		/* times the poller ended its sleep */	\
-	X(page_faults)		/* waits for memory that is paged on demand */
+	X(page_faults)		/* waits for memory that is paged on demand */ \
+	X(loop_skbs)		/* given to a device of this host by a copy */ \
+	X(loop_bytes)		/* of them, headers included */
 
 struct medge_device_stats {
 #define X(field) u64 field;

@@ -8,6 +8,8 @@
  *   paths   for people: each path to each peer, its state, and why
  *   scheduler  all there are, the chosen one in brackets, as block devices show
  *           theirs; write one to choose it
+ *   loopback how QPs of this host are reached: what is sent is copied to where it
+ *           belongs (copy), or goes through the network's queues (frames)
  *   polling whose QPs the device's poller looks at, in the same way: nobody's
  *           (off), theirs who asked for it, these and streams while a CPU
  *           idles (auto), or all
@@ -18,6 +20,7 @@
 #include <linux/sysfs.h>
 
 #include "device.h"
+#include "loop.h"
 #include "qp.h"
 #include "transport/conn.h"
 #include "verbs.h"
@@ -101,6 +104,26 @@ static ssize_t scheduler_store(struct device *device,
 }
 static DEVICE_ATTR_RW(scheduler);
 
+static ssize_t loopback_show(struct device *device,
+			     struct device_attribute *attr, char *buf)
+{
+	return choice_show(buf, READ_ONCE(device_of(device)->loopback),
+			   MEDGE_LOOPBACKS, medge_loopback_name);
+}
+
+static ssize_t loopback_store(struct device *device,
+			      struct device_attribute *attr, const char *buf,
+			      size_t count)
+{
+	int i = choice_find(buf, MEDGE_LOOPBACKS, medge_loopback_name);
+
+	if (i < 0)
+		return i;
+	WRITE_ONCE(device_of(device)->loopback, i);
+	return count;
+}
+static DEVICE_ATTR_RW(loopback);
+
 static ssize_t polling_show(struct device *device,
 			    struct device_attribute *attr, char *buf)
 {
@@ -172,6 +195,7 @@ static DEVICE_ATTR_RW(held_max_kib);
 static struct attribute *attrs[] = {
 	&dev_attr_drain.attr,
 	&dev_attr_held_max_kib.attr,
+	&dev_attr_loopback.attr,
 	&dev_attr_paths.attr,
 	&dev_attr_polling.attr,
 	&dev_attr_polling_idle_us.attr,
