@@ -11,8 +11,8 @@
 #   loopback.sh [--rounds N] [quick|all]    of verbs_pattern and verbs_loop, default: 40, and all;
 #                                           SEED=N repeats a run
 #
-# lab beside: --rails 2 --mtu 9000 -- quick
-# lab beside: --rails 1 --mtu 1500 --kernel debug -- --rounds 8 quick
+# lab: --rails 2 --mtu 9000 -- quick
+# lab beside: --rails 1 --mtu 1500 --kernel debug -- --rounds 4 quick
 # lab long: --rails 2 --mtu 9000
 # lab long: --rails 1 --mtu 1500 --kernel debug
 set -u
@@ -89,9 +89,9 @@ programs() {
 
 # In the midst of it processes are killed, and leave nothing.
 kills() {
-	local before
+	local before i
 	before=$(resources)
-	for _ in {1..4}; do
+	for ((i = 0; i < KILLS; i++)); do
 		start_pattern killed 2
 		random_below 300
 		sleep "0.$((REPLY + 100))"
@@ -136,8 +136,8 @@ rdma_link() {
 }
 
 # Figures are of sends that ring; and with every sanitizer, on a busy machine, they tell nothing.
-JUDGE=(--judge)
-[ "${KERNEL:-}" != debug ] || JUDGE=()
+JUDGE=(--judge) KILLS=4
+[ "${KERNEL:-}" != debug ] || JUDGE=() KILLS=2
 choose_seed
 PATTERN=$(program verbs_pattern) && ORDER=$(program verbs_order) && ERRORS=$(program verbs_errors) &&
 	UC=$(program verbs_uc) && LOOP=$(program verbs_loop) || exit
