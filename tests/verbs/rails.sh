@@ -29,7 +29,7 @@ set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-CUTS=4 CHAOS=20
+CUTS=6 CHAOS=20
 usage() {
 	echo "usage: rails.sh [--cuts N] [--chaos SECONDS] [unequal|switched|follow|drain|port|gap|chaos]..." >&2
 	exit 2
