@@ -11,7 +11,7 @@
 #   loopback.sh [--rounds N] [quick|all]    of verbs_pattern and verbs_loop, default: 40, and all;
 #                                           SEED=N repeats a run
 #
-# lab: --rails 2 --mtu 9000 -- quick
+# lab: --rails 2 --mtu 9000 --host awake -- quick
 # lab beside: --rails 1 --mtu 1500 --kernel debug -- --rounds 4 quick
 # lab long: --rails 2 --mtu 9000
 # lab long: --rails 1 --mtu 1500 --kernel debug
