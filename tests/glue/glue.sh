@@ -53,6 +53,9 @@ calls() {
 
 fuzz() {
 	pair "changing memory" 200 glue_fuzz serve "$IP_B" -- "$IP_A" "$IP_B" "$SEED" "$ROUNDS"
+	# Others have it, too, but are not sound (glue_alloc(3)).
+	[ "$TYPE" != medge ] || pair "changing memory, on demand" 200 glue_fuzz serve "$IP_B" odp -- \
+		"$IP_A" "$IP_B" "$SEED" "$ROUNDS" odp
 }
 
 # A peer that breaks the protocol loses the connection, and no more.
