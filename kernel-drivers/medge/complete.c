@@ -173,6 +173,21 @@ static bool xrc_take(struct medge_qp *qp, struct medge_recv_snap *snap,
 	return taken;
 }
 
+/* Messages that overtake others leave them the receives that come first. */
+static struct medge_recv_snap *srq_take(struct medge_qp *qp, u32 index)
+{
+	struct medge_recv_snap *snap;
+	u32 i = qp->rq.done;
+
+	do {
+		snap = medge_snap_recv(qp, i);
+		if (!(snap->valid && snap->index == i) &&
+		    !medge_srq_take(qp->srq, qp, snap, i))
+			return NULL;
+	} while (i++ != index);
+	return snap;
+}
+
 struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index,
 					u32 srqn)
 {
@@ -186,7 +201,7 @@ struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index,
 	if (snap->valid && snap->index == index)
 		return snap;
 	if (qp->srq)
-		return medge_srq_take(qp->srq, qp, snap, index) ? snap : NULL;
+		return srq_take(qp, index);
 	if (medge_qp_is_xrc_tgt(qp))
 		return xrc_take(qp, snap, index, srqn) ? snap : NULL;
 	if (!recv_await(rq, ahead))

@@ -229,6 +229,16 @@ impair() {
 	done
 }
 
+# And no more.
+repair() {
+	local node rail
+	for node in a b; do
+		for ((rail = 0; rail < RAILS; rail++)); do
+			tc -n "$node" qdisc del dev "rail$rail" root || exit
+		done
+	done
+}
+
 # start_pattern NAME QPS: $PATTERN, which is verbs_pattern, until it is killed; once so many QPs can send. Its process
 # is $PID.
 start_pattern() {

@@ -32,7 +32,11 @@ report() {
 }
 
 if [ "$TYPE" = medge ]; then
-	run verbs_objects 60 "$(program verbs_objects)"
+	objects=$(program verbs_objects) || exit
+	run verbs_objects 60 "$objects"
+	impair delay 1ms 1ms
+	run "verbs_objects, where any frame overtakes any" 60 "$objects"
+	repair
 fi
 on a ibv_devinfo -v -d "$DEV_A" >"$WORK/client" 2>&1
 report "ibv_devinfo -v" $?
