@@ -25,6 +25,7 @@ suite() {
 	entry demo "$LAB/lab" demo
 	entry pyverbs-build tests/verbs/get-pyverbs
 	entry perftest-build "$LAB/lab" build perftest
+	entry cost "$LAB/lab" bench cost
 	entry package "$LAB/lab" package
 	entry package-rpm "$LAB/lab" package rpm
 	if [[ $LONG ]]; then
