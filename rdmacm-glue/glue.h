@@ -314,9 +314,10 @@ int status_error(enum ibv_wc_status status);
 /* control.c */
 void control_poll(struct glue *g);
 void control_tick(struct glue *g, uint64_t now);
+/* Tells the peer that what it has accepted is open. */
+void control_ready(struct glue_connection *c);
 /* With connection.lock held. */
 void control_send(struct glue_connection *c, const struct control *msg);
-void control_ready(struct glue_connection *c);
 
 /* memory.c */
 bool memory_has_odp(struct ibv_context *verbs);

@@ -219,24 +219,24 @@ hw_counter() {
 	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
 }
 
-# impair NETEM...: all rails, both ways, from here on, in tc's words.
-impair() {
+# The root qdiscs of all rails, both ways: tc qdisc VERB ... WORDS.
+all_rails() {
 	local node rail
 	for node in a b; do
 		for ((rail = 0; rail < RAILS; rail++)); do
-			tc -n "$node" qdisc replace dev "rail$rail" root netem limit 100000 "$@" || exit
+			tc -n "$node" qdisc "$1" dev "rail$rail" root "${@:2}" || exit
 		done
 	done
 }
 
+# impair NETEM...: all rails, from here on, in tc's words.
+impair() {
+	all_rails replace netem limit 100000 "$@"
+}
+
 # And no more.
 repair() {
-	local node rail
-	for node in a b; do
-		for ((rail = 0; rail < RAILS; rail++)); do
-			tc -n "$node" qdisc del dev "rail$rail" root || exit
-		done
-	done
+	all_rails del
 }
 
 # start_pattern NAME QPS: $PATTERN, which is verbs_pattern, until it is killed; once so many QPs can send. Its process

@@ -217,7 +217,7 @@ switched() {
 	pattern=$(program verbs_pattern) && objects=$(program verbs_objects) || exit
 	under_traffic verbs_pattern timeout 200 "$pattern" --seed "$SEED" --time "$LIMIT" --qps 4 --max 100000
 	under_traffic "verbs_objects, twice" timeout 200 bash -c "'$objects' && '$objects'"
-	# What is posted there must count before a poller has looked: with SQD one of ten did not.
+	# What is posted there must count before a poller has looked: with SQD one of eight times it did not.
 	polling all
 	run "verbs_objects, $times times, polling all" 200 bash -c "for ((i = 0; i < $times; i++)); do '$objects' || exit; done"
 	polling off

@@ -17,8 +17,8 @@
  * Checked: no error, every byte, and that the gap is at most L more than what the
  * harmless line makes one wait: the 99th percentiles, where there are so many
  * that they mean something, or else the shortest gap against its 99th percentile.
- * In a guest that shares its CPUs a quarter of the gaps is longer by a time slice
- * or two, so the median of a few says what was rolled.
+ * In a guest that shares its CPUs some gaps are 10 ms and more longer than others,
+ * be it the cut's or not, so the median of a few may be one of those.
  */
 #include <getopt.h>
 #include <pthread.h>

@@ -46,6 +46,25 @@ struct figures {
 	double mb_per_s;
 };
 
+/* Returns an errno. */
+static int post_write(struct end *end, const void *from, uint32_t len,
+		      const struct ibv_mr *mr, const void *to,
+		      const struct ibv_mr *remote)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)from, .length = len, .lkey = mr->lkey
+	};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { (uintptr_t)to, remote->rkey },
+	}, *bad;
+
+	return ibv_post_send(end->qp, &wr, &bad);
+}
+
 /* ---- speed ---- */
 
 static struct side side_a, side_b;
@@ -124,28 +143,6 @@ static double ping(uint64_t *rng)
 	return began / 2000.0;
 }
 
-static void post_write(int i)
-{
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)mem_a + i * WRITE,
-		.length = WRITE,
-		.lkey = mr_a->lkey,
-	};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {
-			.remote_addr = (uintptr_t)mem_b + i * WRITE,
-			.rkey = mr_b->rkey,
-		},
-	}, *bad;
-
-	if (ibv_post_send(pair.a.qp, &wr, &bad))
-		die("ibv_post_send failed");
-}
-
 static double write_all(uint64_t *rng)
 {
 	uint64_t began;
@@ -157,7 +154,9 @@ static double write_all(uint64_t *rng)
 	memset(mem_b, 0, MEMORY);
 	began = now_ns();
 	for (i = 0; i < WRITES; i++)
-		post_write(i);
+		if (post_write(&pair.a, mem_a + i * WRITE, WRITE, mr_a,
+			       mem_b + i * WRITE, mr_b))
+			die("ibv_post_send failed");
 	for (i = 0; i < WRITES; i++)
 		must_wc(pair.a.scq, "write");
 	began = now_ns() - began;
@@ -216,28 +215,6 @@ static int speed(void)
 
 /* ---- ring ---- */
 
-static void write_to_next(struct end *end, struct ibv_mr *mr)
-{
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)mr->addr,
-		.length = RING_WRITE,
-		.lkey = mr->lkey,
-	};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {
-			.remote_addr = (uintptr_t)mr->addr,
-			.rkey = mr->rkey,
-		},
-	}, *bad;
-
-	/* There is no room, or it has failed: all the same. */
-	ibv_post_send(end->qp, &wr, &bad);
-}
-
 /* All are told to expect the same first number, so that frames are taken. */
 static void make_ring(struct end *ends, struct side *side)
 {
@@ -270,7 +247,8 @@ static int ring(void)
 	make_ring(ends, &side);
 	for (until = now_ms() + opt.ms; now_ms() < until; writes++)
 		for (i = RING - 1; i >= 0; i--) {
-			write_to_next(&ends[i], mr);
+			/* There is no room, or it has failed: all the same. */
+			post_write(&ends[i], mr->addr, RING_WRITE, mr, mr->addr, mr);
 			ibv_poll_cq(ends[i].scq, RING_WRS, wc);
 		}
 	for (i = 0; i < RING; i++)

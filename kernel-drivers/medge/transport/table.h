@@ -43,6 +43,7 @@ static inline void *medge_table_slot(const struct medge_table *t, u32 n,
 /* @first: @size zeroed slots, a power of two and no more than a chunk. */
 void medge_table_init(struct medge_table *t, void *first, u32 size);
 void medge_table_fini(struct medge_table *t);
+/* What medge_table_grow() does, when there is something to do. */
 bool medge_table_enlarge(struct medge_table *t, size_t slot_size, u32 want,
 			 u32 most, u32 from, u32 count);
 
