@@ -111,6 +111,19 @@ static int medge_dereg_mr(struct verbs_mr *vmr)
 	return 0;
 }
 
+/*
+ * ib_core gives the neighbour table a second to learn a peer's address, which
+ * is as long as the table waits before it asks again: one ARP or solicitation
+ * that is lost, and the call ends with ETIMEDOUT. So ask as often as the table
+ * does before it gives up (mcast_solicit).
+ */
+#define MEDGE_RESOLVE_TRIES 3
+
+static bool resolve_again(int ret, unsigned int *tries)
+{
+	return ret == ETIMEDOUT && ++*tries < MEDGE_RESOLVE_TRIES;
+}
+
 static struct ibv_ah *medge_create_ah(struct ibv_pd *pd,
 				      struct ibv_ah_attr *attr)
 {
@@ -118,6 +131,7 @@ static struct ibv_ah *medge_create_ah(struct ibv_pd *pd,
 		struct ib_uverbs_create_ah_resp ibv_resp;
 		struct medge_create_ah_resp drv;
 	} resp = {};
+	unsigned int tries = 0;
 	struct medge_ah *ah;
 	int ret;
 
@@ -127,8 +141,10 @@ static struct ibv_ah *medge_create_ah(struct ibv_pd *pd,
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return NULL;
-	ret = ibv_cmd_create_ah(pd, &ah->ah, attr, &resp.ibv_resp,
-				sizeof(resp));
+	do {
+		ret = ibv_cmd_create_ah(pd, &ah->ah, attr, &resp.ibv_resp,
+					sizeof(resp));
+	} while (resolve_again(ret, &tries));
 	if (ret) {
 		free(ah);
 		errno = ret;
@@ -316,10 +332,16 @@ static int medge_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 			   int attr_mask)
 {
 	struct ibv_modify_qp cmd = {};
+	unsigned int tries = 0;
+	int ret;
 
 	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		return medge_reset_qp(ibqp, attr, attr_mask);
-	return ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+	do {
+		ret = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd,
+					sizeof(cmd));
+	} while (resolve_again(ret, &tries));
+	return ret;
 }
 
 static int medge_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
