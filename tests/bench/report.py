@@ -14,21 +14,14 @@ import page
 WIDTH = 28
 
 
-def number(value):
-    for least, form in ((1e4, '%.0f'), (100, '%.0f'), (10, '%.1f'), (0, '%.2f')):
-        if abs(value) >= least:
-            return form % value
-    return '%.2f' % value
-
-
 def print_table(verdicts):
     form = '%-' + str(WIDTH) + 's %10s %-11s  %-18s %10s  %8s  %-15s %8s  %s'
     print(form % ('figure', 'medge', '', 'against', '', 'ratio', '', 'floor', ''))
     last = ''
     for v in verdicts:
-        print(form % (v['label'] if v['label'] != last else '', number(v['ours']), v['unit'], v['against'],
-                      number(v['theirs']), number(v['ratio']), '(%s..%s)' % (number(v['low']), number(v['high'])),
-                      v['sense'] + ' ' + number(v['floor']), 'pass' if v['pass'] else 'SHORT'))
+        print(form % (v['label'] if v['label'] != last else '', page.number(v['ours']), v['unit'], v['against'],
+                      page.number(v['theirs']), page.number(v['ratio']), '(%s..%s)' % (page.number(v['low']), page.number(v['high'])),
+                      v['sense'] + ' ' + page.number(v['floor']), 'pass' if v['pass'] else 'SHORT'))
         last = v['label']
     print('%d of %d figures reach their floor' % (sum(v['pass'] for v in verdicts), len(verdicts)))
 
