@@ -9,6 +9,7 @@
 #ifndef MEDGE_COMPAT_H
 #define MEDGE_COMPAT_H
 
+#include <linux/dma-buf.h>
 #include <linux/ethtool.h>
 #include <linux/hrtimer.h>
 #include <linux/kasan.h>
@@ -109,6 +110,14 @@ static inline bool medge_is_vmalloc_or_module_addr(const void *va)
 }
 #endif
 
+/* 6.13: MODULE_IMPORT_NS("DMA_BUF"), which before took it without quotes. */
+#define MEDGE_IMPORT_DMA_BUF MODULE_INFO(import_ns, "DMA_BUF")
+
+#ifndef HAVE_dma_buf_vmap_unlocked	/* 6.2: what is asked for takes the lock itself */
+#define dma_buf_vmap_unlocked dma_buf_vmap
+#define dma_buf_vunmap_unlocked dma_buf_vunmap
+#endif
+
 #ifndef HAVE___skb_queue_purge_reason	/* 6.7 */
 /* Consumed: all that we purge is. */
 #define __skb_queue_purge_reason(list, reason) medge_skb_queue_consume(list)
@@ -194,6 +203,34 @@ static inline struct ib_mr *medge_reg_user_mr_plain(struct ib_pd *pd, u64 start,
 
 #define MEDGE_REG_USER_MR \
 	MEDGE_OP(reg_user_mr, medge_reg_user_mr, medge_reg_user_mr_plain)
+
+struct ib_mr *medge_reg_dmabuf_mr(struct ib_pd *pd, u64 offset, u64 length,
+				  u64 iova, int fd, int access,
+				  struct ib_dmah *dmah,
+				  struct uverbs_attr_bundle *attrs);
+
+/* 6.17 */
+static inline struct ib_mr *
+medge_reg_dmabuf_mr_plain(struct ib_pd *pd, u64 offset, u64 length, u64 iova,
+			  int fd, int access, struct uverbs_attr_bundle *attrs)
+{
+	return medge_reg_dmabuf_mr(pd, offset, length, iova, fd, access, NULL,
+				   attrs);
+}
+
+/* 6.12, or before: nothing of ours is in there */
+static inline struct ib_mr *
+medge_reg_dmabuf_mr_udata(struct ib_pd *pd, u64 offset, u64 length, u64 iova,
+			  int fd, int access, struct ib_udata *udata)
+{
+	return medge_reg_dmabuf_mr(pd, offset, length, iova, fd, access, NULL,
+				   NULL);
+}
+
+#define MEDGE_REG_DMABUF_MR						\
+	MEDGE_OP(reg_user_mr_dmabuf, medge_reg_dmabuf_mr,		\
+		 MEDGE_OP(reg_user_mr_dmabuf, medge_reg_dmabuf_mr_plain,	\
+			  medge_reg_dmabuf_mr_udata))
 
 int medge_resize_cq(struct ib_cq *ibcq, unsigned int cqe,
 		    struct ib_udata *udata);

@@ -11,6 +11,7 @@
 #include "cq.h"
 #include "device.h"
 #include "dm.h"
+#include "dmabuf.h"
 #include "frwr.h"
 #include "mr.h"
 #include "mw.h"
@@ -123,6 +124,7 @@ static const struct ib_device_ops device_ops = {
 	.query_ucontext = medge_query_ucontext,
 	.reg_dm_mr = medge_reg_dm_mr,
 	.reg_user_mr = MEDGE_REG_USER_MR,
+	.reg_user_mr_dmabuf = MEDGE_REG_DMABUF_MR,
 	.req_notify_cq = medge_req_notify_cq,
 	.rereg_user_mr = medge_rereg_user_mr,
 	MEDGE_RESIZE_CQ

@@ -7,6 +7,7 @@
 
 #include "compat.h"
 #include "device.h"
+#include "dmabuf.h"
 #include "frwr.h"
 #include "mr.h"
 #include "mw.h"
@@ -129,14 +130,27 @@ static int pin(struct medge_mr *mr)
 	return err;
 }
 
+/* What @mr, all else of which is set, is for: @buf's memory, or the caller's. */
+static int find_memory(struct medge_mr *mr, struct dma_buf *buf)
+{
+	if (buf)
+		return medge_dmabuf_map(mr, buf);
+	if (!(mr->access & MR_ACCESS_ODP))
+		return pin(mr);
+	/* What a page is looked up by has its place in the page. */
+	mr->page_off = mr->start & ~PAGE_MASK;
+	return medge_odp_create(mr);
+}
+
 /* A region that nobody can find yet. */
-static struct medge_mr *make_user_mr(struct ib_pd *pd, u64 start, u64 length,
-				     u64 iova, int access)
+static struct medge_mr *make_user_mr(struct ib_pd *pd, struct dma_buf *buf,
+				     u64 start, u64 length, u64 iova,
+				     int access)
 {
 	struct medge_mr *mr;
 	int err;
 
-	if (access & ~(MR_ACCESS | MR_ACCESS_ODP))
+	if (access & ~(MR_ACCESS | (buf ? 0 : MR_ACCESS_ODP)))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (iova + length < iova)
 		return ERR_PTR(-EINVAL);
@@ -153,13 +167,7 @@ static struct medge_mr *make_user_mr(struct ib_pd *pd, u64 start, u64 length,
 	refcount_set(&mr->ref, 1);
 	init_completion(&mr->gone);
 
-	if (access & MR_ACCESS_ODP) {
-		/* What a page is looked up by has its place in the page. */
-		mr->page_off = start & ~PAGE_MASK;
-		err = medge_odp_create(mr);
-	} else {
-		err = pin(mr);
-	}
+	err = find_memory(mr, buf);
 	if (!err)
 		return mr;
 	kfree(mr);
@@ -171,19 +179,17 @@ static void free_user_mr(struct medge_mr *mr)
 	medge_odp_destroy(mr);
 	kvfree(mr->pages);
 	ib_umem_release(mr->umem);
+	medge_dmabuf_unmap(mr);
 	kfree_rcu(mr, rcu);
 }
 
-struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
-				u64 iova, int access, struct ib_dmah *dmah,
-				struct ib_udata *udata)
+struct ib_mr *medge_mr_of_user(struct ib_pd *pd, struct dma_buf *buf, u64 start,
+			       u64 length, u64 iova, int access)
 {
 	struct medge_mr *mr;
 	int err;
 
-	if (dmah)
-		return ERR_PTR(-EOPNOTSUPP);
-	mr = make_user_mr(pd, start, length, iova, access);
+	mr = make_user_mr(pd, buf, start, length, iova, access);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	err = publish(to_medge_device(pd->device), mr);
@@ -191,6 +197,15 @@ struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 		return &mr->ibmr;
 	free_user_mr(mr);
 	return ERR_PTR(err);
+}
+
+struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+				u64 iova, int access, struct ib_dmah *dmah,
+				struct ib_udata *udata)
+{
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	return medge_mr_of_user(pd, NULL, start, length, iova, access);
 }
 
 /*
@@ -263,7 +278,15 @@ struct page *medge_mr_find_page(const struct medge_mr *mr, u64 addr, int access)
 	return medge_mr_kernel_page(addr);
 }
 
-static int fill_vmalloc_pages(struct medge_mr *mr, void *mem)
+/* Such may be mapped that has no page. */
+static struct page *mapped_page(const void *va)
+{
+	struct page *page = medge_mr_kernel_page((uintptr_t)va);
+
+	return page && pfn_valid(page_to_pfn(page)) ? page : NULL;
+}
+
+int medge_mr_fill_mapped(struct medge_mr *mr, void *mem)
 {
 	void *first = PTR_ALIGN_DOWN(mem, PAGE_SIZE);
 	u32 i;
@@ -273,8 +296,11 @@ static int fill_vmalloc_pages(struct medge_mr *mr, void *mem)
 	mr->pages = kvmalloc_array(mr->npages, sizeof(*mr->pages), GFP_KERNEL_ACCOUNT);
 	if (!mr->pages)
 		return -ENOMEM;
-	for (i = 0; i < mr->npages; i++)
-		mr->pages[i] = vmalloc_to_page(first + (size_t)i * PAGE_SIZE);
+	for (i = 0; i < mr->npages; i++) {
+		mr->pages[i] = mapped_page(first + (size_t)i * PAGE_SIZE);
+		if (!mr->pages[i])
+			return -EOPNOTSUPP;
+	}
 	return 0;
 }
 
@@ -294,7 +320,7 @@ struct ib_mr *medge_mr_of_pages(struct ib_pd *pd, void *mem, u64 length,
 	mr->ibmr.pd = pd;
 	refcount_set(&mr->ref, 1);
 	init_completion(&mr->gone);
-	err = fill_vmalloc_pages(mr, mem);
+	err = medge_mr_fill_mapped(mr, mem);
 	if (!err)
 		err = publish(to_medge_device(pd->device), mr);
 	if (!err)
@@ -330,20 +356,23 @@ struct ib_mr *medge_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 				  struct ib_pd *pd, struct ib_udata *udata)
 {
 	struct medge_mr *mr, *old = to_medge_mr(ibmr);
+	struct dma_buf *buf = NULL;
 	int err;
 
-	if (flags & ~IB_MR_REREG_SUPPORTED || !(old->umem || old->odp))
+	if (flags & ~IB_MR_REREG_SUPPORTED ||
+	    !(old->umem || old->odp || old->dmabuf))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (atomic_read(&old->windows))
 		return ERR_PTR(-EBUSY);
 	if (!(flags & IB_MR_REREG_TRANS)) {
+		buf = old->dmabuf;
 		start = old->start;
 		length = old->length;
 		iova = old->iova;
 	}
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = old->access;
-	mr = make_user_mr(pd, start, length, iova, access);
+	mr = make_user_mr(pd, buf, start, length, iova, access);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	err = take_over(to_medge_device(pd->device), mr, old);

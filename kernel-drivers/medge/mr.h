@@ -4,6 +4,7 @@
 #define MEDGE_MR_H
 
 #include <linux/completion.h>
+#include <linux/iosys-map.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <rdma/ib_verbs.h>
@@ -11,6 +12,7 @@
 #include "compat.h"
 #include "odp.h"
 
+struct dma_buf;
 struct medge_device;
 struct medge_qp;
 
@@ -40,8 +42,10 @@ struct medge_mr {
 	struct page **pages;		/* kvmalloc'd; NULL: all kernel memory */
 	u32 npages;
 	struct ib_umem *umem;
+	struct dma_buf *dmabuf;		/* whose pages they are: not to be kept */
+	struct iosys_map dmabuf_at;
 	struct medge_odp *odp;		/* paged on demand: has no pages[] */
-	u64 start;			/* of a user's: what iova stands for */
+	u64 start;			/* of a user's: what iova stands for; in @dmabuf */
 	refcount_t ref;			/* users of pages[] */
 	struct completion gone;		/* last of them has left */
 	struct rcu_head rcu;
@@ -139,6 +143,13 @@ void medge_mr_table_destroy(struct medge_device *dev);
 /* A region of vmalloc()ed memory, which outlives it; its addresses start at 0. */
 struct ib_mr *medge_mr_of_pages(struct ib_pd *pd, void *mem, u64 length,
 				int access);
+
+/* Such memory is what @mr is for. -EOPNOTSUPP: some of it has no pages. */
+int medge_mr_fill_mapped(struct medge_mr *mr, void *mem);
+
+/* A region that user space asks for: of its own memory, or if there is @buf, of that. */
+struct ib_mr *medge_mr_of_user(struct ib_pd *pd, struct dma_buf *buf, u64 start,
+			       u64 length, u64 iova, int access);
 
 struct ib_dmah;
 

@@ -182,8 +182,11 @@ static bool attach_pages(struct sk_buff *skb, struct medge_walk *w)
 			    page == last + 1 &&
 			    page_folio(page) == page_folio(last);
 
-		/* A kernel consumer's may be such as know no references. */
-		if (!sendpage_ok(page))
+		/*
+		 * A kernel consumer's may be such as know no references; a
+		 * dma-buf's may become somebody else's in spite of them.
+		 */
+		if (!sendpage_ok(page) || w->mr->dmabuf)
 			return true;
 		if (next) {
 			skb_frag_size_add(&si->frags[si->nr_frags - 1], len);

@@ -45,6 +45,16 @@ static int medge_query_port(struct ibv_context *context, uint8_t port,
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
 }
 
+/* What a command has made of @vmr; if it failed, nothing. */
+static struct ibv_mr *mr_made(struct verbs_mr *vmr, int ret)
+{
+	if (!ret)
+		return &vmr->ibv_mr;
+	free(vmr);
+	errno = ret;
+	return NULL;
+}
+
 static struct ibv_mr *medge_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 				   uint64_t hca_va, int access)
 {
@@ -59,12 +69,19 @@ static struct ibv_mr *medge_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 
 	ret = ibv_cmd_reg_mr(pd, addr, length, hca_va, access, vmr, &cmd,
 			     sizeof(cmd), &resp, sizeof(resp));
-	if (ret) {
-		free(vmr);
-		errno = ret;
+	return mr_made(vmr, ret);
+}
+
+static struct ibv_mr *medge_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+					  size_t length, uint64_t iova, int fd,
+					  int access)
+{
+	struct verbs_mr *vmr = calloc(1, sizeof(*vmr));
+
+	if (!vmr)
 		return NULL;
-	}
-	return &vmr->ibv_mr;
+	return mr_made(vmr, ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd,
+						  access, vmr, NULL));
 }
 
 static int medge_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
@@ -80,19 +97,11 @@ static int medge_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd,
 
 static struct ibv_mr *medge_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
-	struct verbs_mr *vmr;
-	int ret;
+	struct verbs_mr *vmr = calloc(1, sizeof(*vmr));
 
-	vmr = calloc(1, sizeof(*vmr));
 	if (!vmr)
 		return NULL;
-	ret = ibv_cmd_query_mr(pd, vmr, handle);
-	if (ret) {
-		free(vmr);
-		errno = ret;
-		return NULL;
-	}
-	return &vmr->ibv_mr;
+	return mr_made(vmr, ibv_cmd_query_mr(pd, vmr, handle));
 }
 
 static void medge_unimport_mr(struct ibv_mr *mr)
@@ -424,6 +433,7 @@ const struct verbs_context_ops medge_context_ops = {
 	.query_srq = medge_query_srq,
 	.query_rt_values = medge_query_rt_values,
 	.reg_dm_mr = medge_reg_dm_mr,
+	.reg_dmabuf_mr = medge_reg_dmabuf_mr,
 	.reg_mr = medge_reg_mr,
 	.req_notify_cq = medge_req_notify_cq,
 	.rereg_mr = medge_rereg_mr,

@@ -43,6 +43,7 @@ static uint64_t rng;
 static bool lying;
 static uint8_t *scratch_end;	/* behind it, there is no memory */
 static uint8_t *scratch_at;
+static int dmabuf;		/* of half of what is asked for; -1: none */
 static unsigned long *told;	/* shared: commands, changed ones, of those taken */
 
 /* ---- lies ---- */
@@ -280,6 +281,11 @@ static void call_mr(void)
 	if (!rng_below(&rng, 4) && ANY(dms))
 		*at = ibv_reg_dm_mr(pd, ANY(dms) ?: dms[0], 0, 64,
 				    access | IBV_ACCESS_ZERO_BASED);
+	else if (!rng_below(&rng, 4))
+		*at = ibv_reg_dmabuf_mr(pd, off, len,
+					(odd() & ~4095ull) | off % 4096,
+					rng_below(&rng, 8) ? dmabuf : (int)odd(),
+					access);
 	else
 		*at = ibv_reg_mr_iova(pd, memory + off, len, odd(), access);
 }
@@ -533,10 +539,13 @@ static void (*const calls[])(void) = {
 
 static void live(uint64_t seed)
 {
+	int file;
+
 	rng = seed;
 	alarm(LIFE_S);
 	side_open(&side, getenv("DEV_A"), getenv("GID_A"));
 	memory = alloc_pages(1 << 17);
+	dmabuf = udmabuf_create(1 << 16, &file);
 	pds[0] = ibv_alloc_pd(side.ctx);
 	cqs[0] = ibv_create_cq(side.ctx, 64, NULL, NULL, 0);
 	lying = true;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What the verbs tests share. */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/udmabuf.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "verbs_test.h"
 
@@ -162,6 +166,26 @@ struct ibv_mr *must_reg(struct side *side, void *buf, size_t len, int access)
 		die("%s: ibv_reg_mr of %zu bytes, access %#x: %s", side->name,
 		    len, access, strerror(errno));
 	return mr;
+}
+
+int udmabuf_create(size_t len, int *file)
+{
+	struct udmabuf_create create = { .flags = UDMABUF_FLAGS_CLOEXEC,
+					 .size = len };
+	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
+
+	if (dev < 0)
+		return -1;
+	*file = memfd_create("verbs_test", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	if (*file < 0 || ftruncate(*file, len) ||
+	    fcntl(*file, F_ADD_SEALS, F_SEAL_SHRINK))
+		die("memfd: %s", strerror(errno));
+	create.memfd = *file;
+	fd = ioctl(dev, UDMABUF_CREATE, &create);
+	if (fd < 0)
+		die("udmabuf: %s", strerror(errno));
+	close(dev);
+	return fd;
 }
 
 #define OR(value, otherwise) ((value) ? (value) : (otherwise))

@@ -92,6 +92,12 @@ void side_close(struct side *side);
 void *alloc_pages(size_t len);
 struct ibv_mr *must_reg(struct side *side, void *buf, size_t len, int access);
 
+/*
+ * A dma-buf of a file's pages, and in @file that file, both of which the caller
+ * closes; -1: this kernel has none.
+ */
+int udmabuf_create(size_t len, int *file);
+
 int end_create(struct end *end, struct side *side,
 	       const struct pair_options *opt);
 void end_destroy(struct end *end);
