@@ -35,6 +35,7 @@ static void walk_put_mr(struct medge_walk *w)
 	medge_mr_leave(w->mr);
 	medge_mr_put(w->mr);
 	w->mr = NULL;
+	w->pages = NULL;
 }
 
 static void walk_leave(struct medge_walk *w)
@@ -60,9 +61,12 @@ static bool walk_enter(struct medge_walk *w)
 	w->mr = medge_mr_get(w->qp, w->pd, w->sge->lkey, w->sge->addr + w->skip, len,
 			     w->access);
 	w->fault = !w->mr;
-	if (w->mr)
-		medge_mr_enter(w->mr);
-	return w->mr;
+	if (!w->mr)
+		return false;
+	medge_mr_enter(w->mr);
+	w->pages = w->mr->pages;
+	w->base = w->sge->addr - w->mr->iova + w->mr->page_off;
+	return true;
 }
 
 /* There is no page where we are. The rest of the SGE may be as absent. */
@@ -80,8 +84,7 @@ static void walk_miss(struct medge_walk *w)
 	};
 }
 
-u32 medge_walk_next(struct medge_walk *w, u32 max, struct page **page,
-		    u32 *off)
+u32 medge_walk_on(struct medge_walk *w, u32 max, struct page **page, u32 *off)
 {
 	u32 len = min(max, w->left);
 
@@ -134,34 +137,66 @@ static bool walk_put(struct medge_walk *w, const void *from, u32 len)
 	return true;
 }
 
-/* The bytes of an skb, in order. */
+/* The bytes of an skb, in order; it has no list of others, see medge_receive(). */
 struct source {
-	struct skb_seq_state seq;
+	const struct skb_shared_info *si;
+	u32 frag;		/* the next */
 	const u8 *data;
 	u32 have;		/* at @data */
-	u32 used;		/* of all */
 };
-
-static void source_start(struct source *src, struct sk_buff *skb, u32 from,
-			 u32 len)
-{
-	skb_prepare_seq_read(skb, from, from + len, &src->seq);
-	src->have = 0;
-	src->used = 0;
-}
 
 static bool source_more(struct source *src)
 {
-	if (!src->have)
-		src->have = skb_seq_read(src->used, &src->data, &src->seq);
-	return src->have;
+	while (!src->have) {
+		const skb_frag_t *frag = &src->si->frags[src->frag];
+
+		if (src->frag == src->si->nr_frags)
+			return false;
+		src->frag++;
+		src->have = skb_frag_size(frag);
+		src->data = skb_frag_address(frag);
+		/* Memory of a device's, perhaps: the CPU cannot read it. */
+		if (!src->data)
+			return false;
+	}
+	return true;
 }
 
 static void source_use(struct source *src, u32 len)
 {
 	src->data += len;
 	src->have -= len;
-	src->used += len;
+}
+
+static void source_start(struct source *src, const struct sk_buff *skb, u32 from)
+{
+	*src = (struct source) {
+		.si = skb_shinfo(skb),
+		.data = skb->data,
+		.have = skb_headlen(skb),
+	};
+	while (from && source_more(src)) {
+		u32 n = min(from, src->have);
+
+		source_use(src, n);
+		from -= n;
+	}
+}
+
+static bool source_read(struct source *src, u8 *to, u32 len)
+{
+	while (len) {
+		u32 n;
+
+		if (!source_more(src))
+			return false;
+		n = min(len, src->have);
+		memcpy(to, src->data, n);
+		source_use(src, n);
+		to += n;
+		len -= n;
+	}
+	return true;
 }
 
 /* What the kernel has for whole pages beats memcpy() where that has no microcode of its own. */
@@ -186,7 +221,6 @@ static bool walk_write(struct medge_walk *w, struct source *src, u32 len)
 		struct page *page;
 		u32 off, n;
 
-		/* Mapped sources nest outside of mapped destinations. */
 		if (!source_more(src))
 			return false;
 		n = medge_walk_next(w, min(len, src->have), &page, &off);
@@ -212,11 +246,8 @@ bool medge_place_datagram(struct medge_qp *qp,
 			 snap->num_sge, 0, grh_len + len);
 	w.absent = absent;
 	ok = walk_put(&w, grh, grh_len);
-	if (ok && len) {
-		source_start(&src, skb, from, len);
-		ok = walk_write(&w, &src, len);
-		skb_abort_seq_read(&src.seq);
-	}
+	source_start(&src, skb, from);
+	ok = ok && walk_write(&w, &src, len);
 	return medge_walk_end(&w) && ok;
 }
 
@@ -258,19 +289,14 @@ static bool write_piece(struct medge_walk *w, struct sk_buff *skb,
 	u32 len = op->len, last = 0;
 	struct source src;
 	u8 tail[LAST_BYTES];
-	bool ok = true;
+	bool ok;
 
 	if (op->offset + len == op->op_len)
 		last = min_t(u32, len, LAST_BYTES);
-	len -= last;
-	if (len) {
-		source_start(&src, skb, op->data_off, len);
-		ok = walk_write(w, &src, len);
-		skb_abort_seq_read(&src.seq);
-	}
+	source_start(&src, skb, op->data_off);
+	ok = walk_write(w, &src, len - last);
 	if (ok && last)
-		ok = !skb_copy_bits(skb, op->data_off + len, tail, last) &&
-		     write_last(w, tail, last);
+		ok = source_read(&src, tail, last) && write_last(w, tail, last);
 	return medge_walk_end(w) && ok;
 }
 

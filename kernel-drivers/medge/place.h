@@ -15,6 +15,8 @@
  * @skip: bytes of @sge that we are past
  * @left: bytes of the way left
  * @mr: of @sge, held; NULL: not looked up yet
+ * @pages: its pages; NULL: it has no list of them, or @mr is NULL
+ * @base: where @sge begins in them, in bytes
  * @fault: an SGE may not be used so, or is not there; the way ends there
  * @absent: if it is not there: what; NULL: of no interest
  */
@@ -27,6 +29,8 @@ struct medge_walk {
 	u32 skip;
 	u32 left;
 	struct medge_mr *mr;
+	struct page **pages;
+	u64 base;
 	bool fault;
 	struct medge_absent *absent;
 };
@@ -36,11 +40,29 @@ void medge_walk_start(struct medge_walk *w, const struct medge_qp *qp,
 		      const struct ib_pd *pd, int access,
 		      const struct medge_sge *sge, u32 num_sge, u32 offset,
 		      u32 len);
+/* What medge_walk_next() does where there is more to do than to go on in a list of pages. */
+u32 medge_walk_on(struct medge_walk *w, u32 max, struct page **page, u32 *off);
+
 /*
  * The next part of at most @max bytes, within one page; 0: the end, or a fault.
  */
-u32 medge_walk_next(struct medge_walk *w, u32 max, struct page **page,
-		    u32 *off);
+static inline u32 medge_walk_next(struct medge_walk *w, u32 max,
+				  struct page **page, u32 *off)
+{
+	u64 pos = w->base + w->skip;
+	u32 len;
+
+	if (!w->pages || !w->left || w->skip == w->sge->length)
+		return medge_walk_on(w, max, page, off);
+	*off = offset_in_page(pos);
+	*page = w->pages[pos >> PAGE_SHIFT];
+	len = min3(max, w->left, w->sge->length - w->skip);
+	len = min_t(u32, len, PAGE_SIZE - *off);
+	w->skip += len;
+	w->left -= len;
+	return len;
+}
+
 /* Return: false if the way had a fault or the list was too short. */
 bool medge_walk_end(struct medge_walk *w);
 

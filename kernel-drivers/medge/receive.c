@@ -39,12 +39,21 @@ static struct sk_buff *rx_skb(struct medge_rx *rx)
 	return container_of((void *)rx, struct sk_buff, cb);
 }
 
+/* By its fragments' addresses. Those that are not are rare, and copied. */
+static bool is_readable(const struct sk_buff *skb)
+{
+	return !skb_has_frag_list(skb) &&
+	       !(IS_ENABLED(CONFIG_HIGHMEM) && skb_is_nonlinear(skb));
+}
+
 static enum medge_drop decode(struct arrival *a)
 {
 	struct sk_buff *skb = a->skb;
 	enum medge_drop drop;
 	u32 linear;
 
+	if (unlikely(!is_readable(skb)) && skb_linearize(skb))
+		return MEDGE_DROP_RUNT;
 	if (!pskb_may_pull(skb, sizeof(struct medge_frame_hdr)))
 		return MEDGE_DROP_RUNT;
 	linear = medge_wire_linear(skb->data, skb_headlen(skb), skb->len);

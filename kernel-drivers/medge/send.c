@@ -172,7 +172,8 @@ static bool attach_pages(struct sk_buff *skb, struct medge_walk *w)
 {
 	struct skb_shared_info *si = skb_shinfo(skb);
 	struct page *page, *last = NULL;
-	u32 off, len, end = 0;
+	u32 off, len, end = 0, sum = 0;
+	bool unusable = false;
 
 	/* Whoever wants them unchanged must copy them: they are the user's. */
 	si->flags |= SKBFL_SHARED_FRAG;
@@ -186,19 +187,23 @@ static bool attach_pages(struct sk_buff *skb, struct medge_walk *w)
 		 * A kernel consumer's may be such as know no references; a
 		 * dma-buf's may become somebody else's in spite of them.
 		 */
-		if (!sendpage_ok(page) || w->mr->dmabuf)
-			return true;
+		unusable = !w->mr->umem &&
+			   (w->mr->dmabuf || !sendpage_ok(page));
+		if (unusable)
+			break;
 		if (next) {
 			skb_frag_size_add(&si->frags[si->nr_frags - 1], len);
 		} else {
 			get_page(page);
-			skb_fill_page_desc(skb, si->nr_frags, page, off, len);
+			skb_fill_page_desc_noacc(skb, si->nr_frags, page, off,
+						 len);
 		}
-		add_len(skb, len, len);
+		sum += len;
 		last = page;
 		end = off + len;
 	}
-	return w->left && !w->fault;
+	add_len(skb, sum, sum);
+	return unusable || (w->left && !w->fault);
 }
 
 /* Copies of them. Return: there was memory for that. */
