@@ -291,7 +291,9 @@ void medge_post_take(struct medge_qp *qp)
 		/* Who does not see it has stored a prod that we see, or will. */
 		smp_mb();
 	}
-	n = medge_conn_send_room(qp->conn, medge_ring_posted(&qp->sq));
+	n = medge_ring_posted(&qp->sq);
+	if (n)
+		n = medge_conn_send_room(qp->conn, n);
 	/* A WQE that fails at once takes the QP out of RTS, and flushes. */
 	while (n-- && qp->state == IB_QPS_RTS &&
 	       !fenced_local(qp, qp->sq.cons))
@@ -303,6 +305,9 @@ bool medge_post_idle(struct medge_qp *qp)
 	struct medge_ring_hdr *hdr = qp->sq.hdr;
 
 	if (qp->state != IB_QPS_RTS || !hdr)
+		return true;
+	/* He rings already. */
+	if (READ_ONCE(hdr->need_doorbell) && !medge_ring_posted(&qp->sq))
 		return true;
 	if (qp->unsent || !medge_conn_send_room(qp->conn, 1))
 		return true;

@@ -523,10 +523,10 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 		near = xmit_batch(dev, out);
 		spin_lock(&qp->lock);
 		qp->sending = false;
-		qp->now = ktime_get_ns();
 		out->qp = NULL;
 		/* Or nothing has changed, and no look would find anything. */
 		if (qp->look_again || !medge_post_idle(qp)) {
+			qp->now = ktime_get_ns();
 			if (--goes)
 				medge_send_build(qp, out);
 			else
@@ -544,7 +544,9 @@ void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 	struct medge_send_batch out;
 
 	medge_send_build(qp, &out);
-	medge_timer_update(qp);
+	/* Who sends does it when that is done. */
+	if (!out.qp)
+		medge_timer_update(qp);
 	spin_unlock_bh(&qp->lock);
 	medge_send_flush(qp->dev, &out);
 }

@@ -19,6 +19,9 @@ void medge_timer_update(struct medge_qp *qp)
 
 	if (!qp->conn || qp->state == IB_QPS_ERR)
 		return;
+	/* Nothing is due before it fires. */
+	if (qp->timer_at <= medge_conn_earliest(qp->conn))
+		return;
 	at = medge_conn_deadline(qp->conn);
 	if (at != MEDGE_NEVER)
 		timer_set(qp, at);

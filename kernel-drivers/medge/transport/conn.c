@@ -119,6 +119,14 @@ bool medge_conn_refusing(const struct medge_conn *c)
 	return c->refused;
 }
 
+u64 medge_conn_earliest(const struct medge_conn *c)
+{
+	u64 at = min(min3(c->ack_at, c->paced_at, c->loss_at),
+		     c->last_tx + MEDGE_PTO_MIN);
+
+	return c->rnr_wait ? min(at, c->rnr_at) : at;
+}
+
 u64 medge_conn_deadline(struct medge_conn *c)
 {
 	u64 at = c->ack_at;

@@ -422,6 +422,8 @@ bool medge_conn_rnr(const struct medge_conn *c);
 
 /* When medge_conn_timeout() wants to be called, ns; MEDGE_NEVER: not at all. */
 u64 medge_conn_deadline(struct medge_conn *c);
+/* That is not before this, which costs less to say. */
+u64 medge_conn_earliest(const struct medge_conn *c);
 void medge_conn_timeout(struct medge_conn *c, u64 now);
 
 /*

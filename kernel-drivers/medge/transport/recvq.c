@@ -164,8 +164,13 @@ void medge_recvq_settle(struct medge_conn *c, struct medge_rx *rx)
 	if (rx->state & MEDGE_RX_SETTLED)
 		return;
 	rx->state |= MEDGE_RX_SETTLED;
-	for (i = 0; i < rx->nframes; i++)
-		medge_bit_set(c->settled, rx->psn + i);
+	if (rx->psn == c->rcv_nxt) {
+		for (i = 0; i < rx->nframes; i++)
+			medge_bit_clear(c->received, c->rcv_nxt++);
+	} else {
+		for (i = 0; i < rx->nframes; i++)
+			medge_bit_set(c->settled, rx->psn + i);
+	}
 	while (medge_bit(c->settled, c->rcv_nxt)) {
 		medge_bit_clear(c->settled, c->rcv_nxt);
 		medge_bit_clear(c->received, c->rcv_nxt);
@@ -335,10 +340,8 @@ static u64 operand_at(const void *buf, u32 off)
 static void next_op(struct medge_rx *rx, const void *buf, u32 wire_len)
 {
 	struct medge_op op = { .data_off = rx->data_off, .len = rx->len };
-	u8 flags;
+	u8 flags = medge_wire_op_flags(buf, rx->data_off);
 
-	medge_wire_decode_op(buf, rx->data_off, &op);
-	flags = op.flags;
 	rx->state &= ~MEDGE_RX_PIECE;
 	if (!medge_wire_next_op(buf, wire_len, &op)) {
 		rx->nops = 0;

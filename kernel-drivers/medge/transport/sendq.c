@@ -192,6 +192,7 @@ static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 
 	for (i = 0; i < tx->nframes; i++) {
 		struct medge_sent *s = medge_sent(c, tx->psn + i);
+		u32 len = frame_len(c, tx, i);
 
 		keep = flags & MEDGE_SENT_AGAIN ? s->flags & MEDGE_SENT_ACK_REQ : 0;
 		s->time = now;
@@ -199,13 +200,12 @@ static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 		s->path_seq = path->next_seq++;
 		s->op_no = op_no;
 		s->index = index + i;
-		s->len = frame_len(c, tx, i);
+		s->len = len;
 		s->nops = tx->nops;
 		s->flags = flags | keep;
+		sent += len;
 	}
 	medge_sched_charge(c, tx->path, tx->len);
-	for (i = 0; i < tx->nframes; i++)
-		sent += frame_len(c, tx, i);
 	if (medge_cong_sent(&path->cong, now, sent))
 		medge_sent(c, tx->psn + tx->nframes - 1)->flags |=
 			MEDGE_SENT_ECHO;
@@ -580,6 +580,8 @@ bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx)
 		c->progress = now;
 		c->last_tx = now;
 	}
+	if (!medge_ack_wanted(c) && !medge_sendq_wants(c))
+		return false;
 	/* A round trip is measured: it must not include our own data's time. */
 	if (c->echo_rails && tx_ack(c, now, tx))
 		return true;

@@ -55,10 +55,18 @@ static bool op_is_atomic(u8 opcode)
 	return opcode == MEDGE_OP_CMP_SWAP || opcode == MEDGE_OP_FETCH_ADD;
 }
 
+/* Bytes of a data frame that must be in one piece. */
+static u32 data_linear(u32 nops, u8 opcode, u32 wire_len)
+{
+	if (nops > 1)
+		return wire_len;
+	return MEDGE_HDR_LEN + (op_is_atomic(opcode) ? MEDGE_ATOMIC_LEN : 0);
+}
+
 u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len)
 {
 	struct medge_frame_hdr fh;
-	struct medge_op op;
+	struct medge_op_hdr oh;
 
 	memcpy(&fh, buf, sizeof(fh));
 	switch (fh.ver_type & 15) {
@@ -70,12 +78,18 @@ u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len)
 	case MEDGE_FRAME_REPLY:
 		return MEDGE_PROBE_LEN;
 	}
-	if (be32_to_cpu(fh.nops_qpn) >> 24 > 1)
-		return wire_len;
-	if (buf_len < MEDGE_HDR_LEN)
-		return MEDGE_HDR_LEN;
-	medge_wire_decode_op(buf, MEDGE_HDR_LEN, &op);
-	return MEDGE_HDR_LEN + (op_is_atomic(op.opcode) ? MEDGE_ATOMIC_LEN : 0);
+	oh.opcode = MEDGE_OP_WRITE;
+	if (buf_len >= MEDGE_HDR_LEN)
+		memcpy(&oh, buf + sizeof(fh), sizeof(oh));
+	return data_linear(be32_to_cpu(fh.nops_qpn) >> 24, oh.opcode, wire_len);
+}
+
+u8 medge_wire_op_flags(const void *buf, u32 data_off)
+{
+	struct medge_op_hdr oh;
+
+	memcpy(&oh, buf + data_off - sizeof(oh), sizeof(oh));
+	return oh.flags;
 }
 
 void medge_wire_decode_op(const void *buf, u32 data_off, struct medge_op *op)
@@ -192,7 +206,7 @@ static enum medge_drop decode_data(const void *buf, u32 buf_len, u32 wire_len,
 	drop = check_op(&f->op, wire_len);
 	if (drop)
 		return drop;
-	if (buf_len < medge_wire_linear(buf, buf_len, wire_len))
+	if (buf_len < data_linear(f->nops, f->op.opcode, wire_len))
 		return MEDGE_DROP_RUNT;
 	return f->nops == 1 ? check_run(f) : check_ops(buf, wire_len, f);
 }

@@ -467,6 +467,8 @@ enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
 
 /* Decode the op header that ends at @data_off of a frame; checks nothing. */
 void medge_wire_decode_op(const void *buf, u32 data_off, struct medge_op *op);
+/* Of it only the flags. */
+u8 medge_wire_op_flags(const void *buf, u32 data_off);
 
 /* The op behind @op in the same (decoded, unchanged) frame; false: none. */
 bool medge_wire_next_op(const void *buf, u32 wire_len, struct medge_op *op);
