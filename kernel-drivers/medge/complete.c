@@ -95,8 +95,8 @@ static void recv_check_sges(struct medge_qp *qp, struct medge_recv_snap *snap)
 		if (!sge->length)
 			continue;
 		len += sge->length;
-		mr = medge_mr_get(qp, snap->pd, sge->lkey, sge->addr,
-				  sge->length, IB_ACCESS_LOCAL_WRITE);
+		mr = medge_mr_get_locked(qp, snap->pd, sge->lkey, sge->addr,
+					 sge->length, IB_ACCESS_LOCAL_WRITE);
 		if (!mr) {
 			snap->status = MEDGE_LOCAL_PROTECTION;
 			continue;
@@ -312,7 +312,8 @@ static void target_memory(struct medge_qp *qp, const struct medge_op *op,
 	/* No bytes, no key: IBTA 9.7.4.1.3 asks for no check then. */
 	if (!len)
 		return;
-	mr = medge_mr_get(qp, medge_op_pd(qp, op), op->rkey, op->addr, len, access);
+	mr = medge_mr_get_locked(qp, medge_op_pd(qp, op), op->rkey, op->addr,
+				 len, access);
 	if (!mr) {
 		t->nak = MEDGE_NAK_ACCESS;
 		return;

@@ -112,7 +112,7 @@ enum medge_nak medge_faults_place(struct medge_qp *qp, struct sk_buff *skb,
 
 		/* Who waits until a region is used no more must not preempt us. */
 		local_bh_disable();
-		nak = medge_place_piece(qp, skb, piece, &absent);
+		nak = medge_place_piece(qp, skb, piece, false, &absent);
 		local_bh_enable();
 		if (!absent.mr || bring(qp, &absent))
 			return nak;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Memory regions: pinned, found by random key, checked on each use. */
+#include <linux/hash.h>
 #include <linux/mm.h>
 #include <linux/random.h>
 #include <linux/slab.h>
@@ -21,7 +22,14 @@ static int key_differs(struct rhashtable_compare_arg *arg, const void *obj)
 	return key->index != *(const u32 *)arg->key;
 }
 
+/* They are random as they are. */
+static u32 key_hash(const void *data, u32 len, u32 seed)
+{
+	return hash_32(*(const u32 *)data, 32);
+}
+
 static const struct rhashtable_params key_params = {
+	.hashfn = key_hash,
 	.obj_cmpfn = key_differs,
 	.key_len = sizeof_field(struct medge_key, index),
 	.key_offset = offsetof(struct medge_key, index),
@@ -440,6 +448,47 @@ struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 	}
 	rcu_read_unlock();
 	return mr;
+}
+
+static struct medge_mr *get_kept(const struct medge_qp *qp,
+				 const struct ib_pd *pd, u32 key, u64 addr,
+				 u64 len, int access)
+{
+	struct medge_mr *mr = qp->mr;
+
+	if (!mr || mr->ibmr.rkey != key ||
+	    !mr_allows(mr, pd, addr, len, access))
+		return NULL;
+	refcount_inc(&mr->ref);
+	return mr;
+}
+
+struct medge_mr *medge_mr_get_locked(struct medge_qp *qp, const struct ib_pd *pd,
+				     u32 key, u64 addr, u64 len, int access)
+{
+	struct medge_mr *mr = get_kept(qp, pd, key, addr, len, access);
+
+	if (mr)
+		return mr;
+	mr = medge_mr_get(qp, pd, key, addr, len, access);
+	/*
+	 * Who invalidates one spins until it has no users, and UC and UD give up
+	 * their lock elsewhere.
+	 */
+	if (mr && !mr->max_pages && !mr->odp && qp->conn) {
+		medge_mr_forget(qp);
+		refcount_inc(&mr->ref);
+		qp->mr = mr;
+	}
+	return mr;
+}
+
+void medge_mr_forget(struct medge_qp *qp)
+{
+	if (!qp->mr)
+		return;
+	medge_mr_put(qp->mr);
+	qp->mr = NULL;
 }
 
 struct medge_mr *medge_mr_get_local(const struct ib_pd *pd, u32 lkey, u64 addr,

@@ -7,7 +7,7 @@
 #include "place.h"
 #include "snap.h"
 
-void medge_walk_start(struct medge_walk *w, const struct medge_qp *qp,
+void medge_walk_start(struct medge_walk *w, struct medge_qp *qp,
 		      const struct ib_pd *pd, int access,
 		      const struct medge_sge *sge, u32 num_sge, u32 offset,
 		      u32 len)
@@ -58,8 +58,12 @@ static bool walk_enter(struct medge_walk *w)
 	if (w->mr)
 		return true;
 	len = min(w->left, w->sge->length - w->skip);
-	w->mr = medge_mr_get(w->qp, w->pd, w->sge->lkey, w->sge->addr + w->skip, len,
-			     w->access);
+	if (w->locked)
+		w->mr = medge_mr_get_locked(w->qp, w->pd, w->sge->lkey,
+					    w->sge->addr + w->skip, len, w->access);
+	else
+		w->mr = medge_mr_get(w->qp, w->pd, w->sge->lkey,
+				     w->sge->addr + w->skip, len, w->access);
 	w->fault = !w->mr;
 	if (!w->mr)
 		return false;
@@ -317,7 +321,8 @@ static bool place_atomic(struct medge_walk *w, struct sk_buff *skb,
 }
 
 static bool place_write(struct medge_qp *qp, struct sk_buff *skb,
-			const struct medge_op *op, struct medge_absent *absent)
+			const struct medge_op *op, bool locked,
+			struct medge_absent *absent)
 {
 	struct medge_sge sge = {
 		.addr = op->addr + op->offset,
@@ -328,6 +333,7 @@ static bool place_write(struct medge_qp *qp, struct sk_buff *skb,
 
 	medge_walk_start(&w, qp, medge_op_pd(qp, op), IB_ACCESS_REMOTE_WRITE,
 			 &sge, 1, 0, op->len);
+	w.locked = locked;
 	w.absent = absent;
 	if (write_piece(&w, skb, op))
 		return true;
@@ -338,7 +344,7 @@ static bool place_write(struct medge_qp *qp, struct sk_buff *skb,
 }
 
 static bool place_send(struct medge_qp *qp, struct sk_buff *skb,
-		       const struct medge_piece *piece,
+		       const struct medge_piece *piece, bool locked,
 		       struct medge_absent *absent)
 {
 	const struct medge_op *op = &piece->op;
@@ -348,12 +354,13 @@ static bool place_send(struct medge_qp *qp, struct sk_buff *skb,
 	snap = medge_snap_recv(qp, qp->recv_base + piece->recv_index);
 	medge_walk_start(&w, qp, snap->pd, IB_ACCESS_LOCAL_WRITE, snap->sge,
 			 snap->num_sge, op->offset, op->len);
+	w.locked = locked;
 	w.absent = absent;
 	return write_piece(&w, skb, op);
 }
 
 static bool place_response(struct medge_qp *qp, struct sk_buff *skb,
-			   const struct medge_op *op,
+			   const struct medge_op *op, bool locked,
 			   struct medge_absent *absent)
 {
 	const struct medge_send_snap *snap = medge_snap_send(qp, op->op_no);
@@ -362,6 +369,7 @@ static bool place_response(struct medge_qp *qp, struct sk_buff *skb,
 	medge_walk_start(&w, qp, qp->ibqp.pd, IB_ACCESS_LOCAL_WRITE,
 			 medge_snap_sges(snap), snap->wqe.num_sge, op->offset,
 			 op->len);
+	w.locked = locked;
 	w.absent = absent;
 	if (medge_snap_is_atomic(snap))
 		return place_atomic(&w, skb, op);
@@ -369,7 +377,7 @@ static bool place_response(struct medge_qp *qp, struct sk_buff *skb,
 }
 
 enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
-				 const struct medge_piece *piece,
+				 const struct medge_piece *piece, bool locked,
 				 struct medge_absent *absent)
 {
 	const struct medge_op *op = &piece->op;
@@ -380,17 +388,17 @@ enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
 	case MEDGE_OP_WRITE:
 	case MEDGE_OP_WRITE_IMM:
 	case MEDGE_OP_ATOMIC_WRITE:
-		return place_write(qp, skb, op, absent) ? MEDGE_NAK_NONE :
-						  MEDGE_NAK_ACCESS;
+		return place_write(qp, skb, op, locked, absent) ?
+		       MEDGE_NAK_NONE : MEDGE_NAK_ACCESS;
 	case MEDGE_OP_SEND:
 	case MEDGE_OP_SEND_IMM:
 	case MEDGE_OP_SEND_INV:
 		/* The receiver's own fault (IBTA 9.9.3.1). */
-		return place_send(qp, skb, piece, absent) ? MEDGE_NAK_NONE :
-						    MEDGE_NAK_OPERATION;
+		return place_send(qp, skb, piece, locked, absent) ?
+		       MEDGE_NAK_NONE : MEDGE_NAK_OPERATION;
 	case MEDGE_OP_RESPONSE:
-		return place_response(qp, skb, op, absent) ? MEDGE_NAK_NONE :
-						     MEDGE_NAK_ACCESS;
+		return place_response(qp, skb, op, locked, absent) ?
+		       MEDGE_NAK_NONE : MEDGE_NAK_ACCESS;
 	default:
 		return MEDGE_NAK_INVALID_REQUEST;
 	}

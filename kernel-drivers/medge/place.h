@@ -17,11 +17,12 @@
  * @mr: of @sge, held; NULL: not looked up yet
  * @pages: its pages; NULL: it has no list of them, or @mr is NULL
  * @base: where @sge begins in them, in bytes
+ * @locked: under @qp's lock
  * @fault: an SGE may not be used so, or is not there; the way ends there
  * @absent: if it is not there: what; NULL: of no interest
  */
 struct medge_walk {
-	const struct medge_qp *qp;
+	struct medge_qp *qp;
 	const struct ib_pd *pd;
 	int access;
 	const struct medge_sge *sge;
@@ -31,12 +32,13 @@ struct medge_walk {
 	struct medge_mr *mr;
 	struct page **pages;
 	u64 base;
+	bool locked;
 	bool fault;
 	struct medge_absent *absent;
 };
 
 /* Start at @offset bytes into the list, for @len bytes. */
-void medge_walk_start(struct medge_walk *w, const struct medge_qp *qp,
+void medge_walk_start(struct medge_walk *w, struct medge_qp *qp,
 		      const struct ib_pd *pd, int access,
 		      const struct medge_sge *sge, u32 num_sge, u32 offset,
 		      u32 len);
@@ -71,14 +73,14 @@ bool medge_walk_read(struct medge_walk *w, void *to, u32 len);
 
 /*
  * Copy a piece of a received frame to where it belongs. The key, its rights
- * and bounds are checked here and now. Any context, with or without qp->lock;
+ * and bounds are checked here and now. Any context, @locked or without qp->lock;
  * if without, qp->placing keeps the snapshots as they are.
  *
  * If memory is not there, @absent says what, and the caller has to put the
  * region it holds; the piece can be placed again, from its beginning.
  */
 enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
-				 const struct medge_piece *piece,
+				 const struct medge_piece *piece, bool locked,
 				 struct medge_absent *absent);
 
 /*

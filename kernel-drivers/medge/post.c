@@ -52,8 +52,8 @@ static bool sges_usable(struct medge_qp *qp, const struct medge_sge *sge,
 
 		if (!sge->length)
 			continue;
-		mr = medge_mr_get(qp, qp->ibqp.pd, sge->lkey, sge->addr,
-				  sge->length, access);
+		mr = medge_mr_get_locked(qp, qp->ibqp.pd, sge->lkey, sge->addr,
+					 sge->length, access);
 		if (!mr)
 			return false;
 		if (mr->odp && qp->conn)

@@ -88,6 +88,7 @@ struct medge_qp_ref {
  * @now: ns, time of the call that @lock is held for
  * @placing: pieces that are being copied without @lock; flushes wait for them
  * @held_bytes: of the skbs that @conn holds
+ * @mr: the region used last while @lock is held, see medge_mr_get_locked()
  * @sending: a batch of skbs is on its way without @lock; only one at a time,
  *           so that frames stay in order on their rails
  * @look_again: there may be more to send than @sending is for
@@ -125,6 +126,7 @@ struct medge_qp {
 	struct medge_uc uc;
 	u32 placing;
 	size_t held_bytes;
+	struct medge_mr *mr;
 	bool sending, look_again, unsent, refused, flush_late;
 	struct medge_faults faults;
 	struct medge_ring sq;

@@ -103,14 +103,14 @@ static enum place place(struct medge_qp *qp, struct sk_buff *skb,
 	bool locked = piece->op.len <= RX_COPY_LOCKED;
 
 	if (locked) {
-		*nak = medge_place_piece(qp, skb, piece, &absent);
+		*nak = medge_place_piece(qp, skb, piece, true, &absent);
 		if (likely(!absent.mr))
 			return PLACED;
 		qp->placing++;
 	} else {
 		qp->placing++;
 		spin_unlock(&qp->lock);
-		*nak = medge_place_piece(qp, skb, piece, &absent);
+		*nak = medge_place_piece(qp, skb, piece, false, &absent);
 		spin_lock(&qp->lock);
 		if (likely(!absent.mr))
 			return end_placing(qp);

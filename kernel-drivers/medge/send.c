@@ -93,6 +93,7 @@ static void memory_find(struct medge_qp *qp, const struct medge_op *op,
 	else
 		payload_request(qp, op, p);
 	p->walk.absent = &p->absent;
+	p->walk.locked = true;
 }
 
 static void payload_find(struct medge_qp *qp, const struct medge_tx *tx,
@@ -533,6 +534,7 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 				go_on_later(qp, near);
 		}
 		medge_timer_update(qp);
+		medge_mr_forget(qp);
 		spin_unlock(&qp->lock);
 		/* Here the frames may be received, if the peer is near. */
 		local_bh_enable();
@@ -547,6 +549,7 @@ void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 	/* Who sends does it when that is done. */
 	if (!out.qp)
 		medge_timer_update(qp);
+	medge_mr_forget(qp);
 	spin_unlock_bh(&qp->lock);
 	medge_send_flush(qp->dev, &out);
 }
