@@ -264,10 +264,13 @@ void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
 		   const struct medge_rx_l2 *l2)
 {
 	struct medge_device *dev = rail->dev;
-	struct arrival a = { .skb = skb, .rail = rail->index };
-	enum medge_drop drop = decode(&a);
+	struct arrival a;	/* large: only what is used is set */
+	enum medge_drop drop;
 	struct medge_qp *qp;
 
+	a.skb = skb;
+	a.rail = rail->index;
+	drop = decode(&a);
 	if (drop != MEDGE_DROP_NONE) {
 		medge_count_drop(dev, drop);
 		kfree_skb(skb);
