@@ -28,7 +28,7 @@ static void round_with(struct path *p, u64 rtt, u32 marks, u32 lost)
 	u32 bytes = 0;
 
 	while (medge_cong_may_send(&p->cong, p->now)) {
-		medge_cong_sent(&p->cong, p->now, FRAME);
+		medge_cong_sent(&p->cong, p->now, FRAME, true);
 		bytes += FRAME;
 	}
 	p->now += rtt;
@@ -68,7 +68,7 @@ static void window_not_filled__stays(void)
 
 	path_init(&p);
 	for (i = 0; i < 10; i++) {
-		medge_cong_sent(&p.cong, p.now, FRAME);
+		medge_cong_sent(&p.cong, p.now, FRAME, true);
 		p.now += 50 * USEC;
 		medge_cong_acked(&p.cong, FRAME);
 		medge_cong_forgot(&p.cong, FRAME);
@@ -117,7 +117,7 @@ static void some_late_frames__are_no_queue(void)
 	path_init(&p);
 	rounds(&p, 3, 50 * USEC);
 	before = p.cong.window;
-	medge_cong_sent(&p.cong, p.now, FRAME);
+	medge_cong_sent(&p.cong, p.now, FRAME, true);
 	/* within a round: one in time, one late */
 	medge_cong_measured(&p.cong, p.now, p.now - 1, 50 * USEC);
 	p.now += 5 * MSEC;
@@ -197,13 +197,54 @@ static void below_a_frame__frames_are_paced(void)
 		round_trip(&p, 20 * MSEC);
 	}
 	CHECK(p.cong.window < FRAME && p.cong.window > 0);
-	medge_cong_sent(&p.cong, p.now, FRAME);
+	medge_cong_sent(&p.cong, p.now, FRAME, true);
 	medge_cong_acked(&p.cong, FRAME);
 	medge_cong_forgot(&p.cong, FRAME);
 	CHECK(!medge_cong_may_send(&p.cong, p.now));
 	at = medge_cong_paced_until(&p.cong);
 	CHECK(at > p.now && at < p.now + SEC);
 	CHECK(medge_cong_may_send(&p.cong, at));
+}
+
+/*
+ * Two runs a go, nothing behind them, and each go acknowledged before the next:
+ * an echo for each window. Of what is unacknowledged some was asked for, or there
+ * is room for what will ask.
+ */
+static void one_go_after_the_other__asks_once_a_window(void)
+{
+	u32 i, asked = 0;
+	struct path p;
+
+	path_init(&p);
+	p.cong.window = 5 * RUN_LEN;
+	for (i = 0; i < 20; i++) {
+		bool echo = medge_cong_sent(&p.cong, p.now, RUN_LEN, true);
+
+		echo |= medge_cong_sent(&p.cong, p.now, FRAME, false);
+		CHECK(echo || medge_cong_may_send(&p.cong, p.now));
+		asked += echo;
+		p.now += 50 * USEC;
+		medge_cong_forgot(&p.cong, RUN_LEN + FRAME);
+		medge_cong_acked(&p.cong, RUN_LEN + FRAME);
+	}
+	CHECK_EQ(asked, 20 / 5);
+}
+
+/* As soon as something waits, or is sent while the first go is on its way, acks are asked for. */
+static void what_waits__asks_early(void)
+{
+	struct path p;
+
+	path_init(&p);
+	p.cong.window = 5 * RUN_LEN;
+	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, true));
+	CHECK(medge_cong_sent(&p.cong, p.now, RUN_LEN, true));
+	path_init(&p);
+	p.cong.window = 5 * RUN_LEN;
+	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, true));
+	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, false));
+	CHECK(medge_cong_sent(&p.cong, p.now + 1, RUN_LEN, false));
 }
 
 /* A path that has become longer is not taken for a full one for ever. */
@@ -285,6 +326,8 @@ int main(int argc, char **argv)
 	RUN(timeout__begins_anew_unless_it_was_wrong);
 	RUN(below_a_frame__frames_are_paced);
 	RUN(longer_route__is_believed_in_the_end);
+	RUN(one_go_after_the_other__asks_once_a_window);
+	RUN(what_waits__asks_early);
 	RUN(echo__of_what_is_not_acked);
 	return direct_end("test_congestion");
 }

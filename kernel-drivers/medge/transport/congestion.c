@@ -114,35 +114,36 @@ static void wake(struct medge_cong *g, u64 now)
 	begin_round(g, now);
 }
 
-bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes)
+/*
+ * Acks keep a window moving; where nothing waits for them, neither behind what is
+ * sent in one go, nor behind a first run, an ack for each window will do.
+ */
+static u32 unasked_max(const struct medge_cong *g, u32 bytes, bool more)
+{
+	u32 go = more ? bytes : g->burst;
+
+	return g->inflight > go ? g->window / PARTS : g->window;
+}
+
+bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, bool more)
 {
 	if (!g->inflight)
 		wake(g, now);
 	if (is_paced(g))
 		g->paced_at = now + div64_u64(medge_cong_base(g) * g->frame,
 					      g->window);
+	g->burst = g->last == now ? g->burst + bytes : bytes;
 	g->last = now;
 	g->inflight += bytes;
 	g->unasked += bytes;
 	g->limited |= g->inflight >= g->window;
-	/* Acks keep a window moving; with a lone run now and then, nothing waits for them. */
-	if (g->unasked < (g->inflight > bytes ? g->window / PARTS : g->window))
+	if (g->unasked < unasked_max(g, bytes, more))
 		return false;
 	g->unasked = 0;
 	return true;
 }
 
 /* ---- what came of it ---- */
-
-void medge_cong_forgot(struct medge_cong *g, u32 bytes)
-{
-	g->inflight -= min(bytes, g->inflight);
-}
-
-void medge_cong_acked(struct medge_cong *g, u32 bytes)
-{
-	g->acked += bytes;
-}
 
 void medge_cong_lost(struct medge_cong *g, u32 bytes)
 {

@@ -24,6 +24,7 @@
  * @threshold: up to here the window doubles each round trip
  * @inflight: bytes sent and neither acknowledged nor given up
  * @unasked: bytes sent since an ack was asked for
+ * @burst: bytes sent at @last, in one go
  * @frame: bytes of a full frame, the least window that needs no pacing
  * @run: bytes of a full run, the unit of all steps
  * @base: least round trip of this period and of the last, ns; 0: none
@@ -49,6 +50,7 @@ struct medge_cong {
 	u32 unasked;
 	u32 frame;
 	u32 run;
+	u32 burst;
 	u64 base[2];
 	u64 base_since;
 	u64 rtt;
@@ -78,12 +80,23 @@ u64 medge_cong_paced_until(const struct medge_cong *g);
 /* Bytes that go out in one piece at most, so that acks are news. */
 u32 medge_cong_run(const struct medge_cong *g);
 
-/* @bytes are sent. Return: the last of them must be echoed, to be measured. */
-bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes);
+/*
+ * @bytes are sent, and @more waits. Return: the last of them must be echoed, to be
+ * measured.
+ */
+bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, bool more);
 /* @bytes are no longer in flight, for whatever reason: */
-void medge_cong_forgot(struct medge_cong *g, u32 bytes);
+static inline void medge_cong_forgot(struct medge_cong *g, u32 bytes)
+{
+	g->inflight -= min(bytes, g->inflight);
+}
+
 /* they have arrived, */
-void medge_cong_acked(struct medge_cong *g, u32 bytes);
+static inline void medge_cong_acked(struct medge_cong *g, u32 bytes)
+{
+	g->acked += bytes;
+}
+
 /* or were lost. */
 void medge_cong_lost(struct medge_cong *g, u32 bytes);
 /* The peer has sent @bytes of its own: acks wait behind them. */
