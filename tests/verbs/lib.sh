@@ -108,7 +108,7 @@ next_port() {
 wait_listening() {
 	local node=$1 port=$2 pid=$3 tries
 	for ((tries = 0; tries < 100; tries++)); do
-		rdma resource show cm_id | grep -q "LISTEN.*:$port " && return
+		on "$node" rdma resource show cm_id | grep -q "LISTEN.*:$port " && return
 		[ -n "$(on "$node" ss -Hltun "sport = :$port")" ] && return
 		kill -0 "$pid" 2>/dev/null || return
 		sleep 0.05

@@ -301,7 +301,8 @@ harm() {
 	3) drop a "$2" && drop b "$2" ;;
 	4) tc -n "$1" qdisc replace dev "rail$2" root netem loss 30% ;;
 	5) tc -n "$1" qdisc replace dev "rail$2" root netem delay 5ms rate 200mbit limit 10000 ;;
-	6) echo "rail$2" >"/sys/class/infiniband/$(dev_of "$1")/drain" ;;
+	# Unless it has left.
+	6) echo "rail$2" >"/sys/class/infiniband/$(dev_of "$1")/drain" 2>/dev/null ;;
 	7) reschedule "$1" ;;
 	esac
 }
