@@ -40,12 +40,16 @@ bench() {
 choose_seed
 pattern=$(program verbs_pattern) && order=$(program verbs_order) && errors=$(program verbs_errors) || exit
 echo "each rail: $*"
-# The first ARP is lost, and more. ib_core waits for an answer no longer than until the next one is due.
-impair loss 100%
-on a ip neigh flush all && on b ip neigh flush all
-{ sleep 1.5; impair "$@"; } &
-run "verbs_pattern, which is heard late" "$LIMIT" "$pattern" --seed "$SEED" --rounds 1
-wait $!
+# The first ARP is lost, and more. ib_core waits for an answer no longer than until the next one is due; after the third
+# nobody asks again, which the debug kernel's slow tools might not be in time for.
+if [ "${KERNEL:-}" != debug ]; then
+	impair loss 100%
+	on a ip neigh flush all && on b ip neigh flush all
+	{ sleep 1.2; impair "$@"; } &
+	run "verbs_pattern, which is heard late" "$LIMIT" "$pattern" --seed "$SEED" --rounds 1
+	wait $!
+fi
+impair "$@"
 run verbs_pattern "$LIMIT" "$pattern" --seed "$SEED" --rounds 100
 run "verbs_pattern --qps 8 --memory relaxed" "$LIMIT" "$pattern" --seed "$((SEED + 1))" --rounds 20 --qps 8 --memory relaxed
 run "verbs_pattern --max 16 MiB --memory strict" "$LIMIT" "$pattern" --seed "$((SEED + 2))" --rounds 5 --max 16777216 --memory strict

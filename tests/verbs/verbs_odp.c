@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -516,6 +517,26 @@ static void sum_up(struct pair *p, struct area *a, struct area *b, uint64_t n,
 	      (unsigned long long)n);
 }
 
+/*
+ * User-Mode Linux with several CPUs lets one of them go on writing to a page, for
+ * a moment, that another has just paged out: what is written then is lost, also
+ * where nobody has to do with RDMA. So we and the thief share a CPU there.
+ */
+static void share_cpu(bool share)
+{
+	static cpu_set_t all;
+	cpu_set_t one;
+
+	if (!share) {
+		check(!sched_setaffinity(0, sizeof(all), &all), "affinity");
+		return;
+	}
+	check(!sched_getaffinity(0, sizeof(all), &all), "affinity");
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	check(!sched_setaffinity(0, sizeof(one), &one), "affinity");
+}
+
 static void race(void (*take)(struct area *area, uint64_t *rng), bool file,
 		 const char *what)
 {
@@ -529,6 +550,8 @@ static void race(void (*take)(struct area *area, uint64_t *rng), bool file,
 	a.mr = paged(&A, a.mem, BUF + PAGE, PAGED);
 	b.mr = paged(&B, b.mem, BUF + PAGE, PAGED);
 	pair_create(&p, &A, &B, &options);
+	if (take == page_out)
+		share_cpu(true);
 	check(!pthread_create(&thief.thread, NULL, steal, &thief), "no thread");
 	while (now_ms() < until) {
 		round_trip(&p, &a, &b, want, what);
@@ -536,6 +559,8 @@ static void race(void (*take)(struct area *area, uint64_t *rng), bool file,
 	}
 	atomic_store(&thief.stop, true);
 	pthread_join(thief.thread, NULL);
+	if (take == page_out)
+		share_cpu(false);
 	check(thief.taken, "%s: nothing was taken", what);
 	printf("%s: %llu rounds, memory taken %lu times\n", what,
 	       (unsigned long long)n, thief.taken);
