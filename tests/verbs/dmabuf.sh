@@ -4,7 +4,7 @@
 # Regions of dma-bufs: see verbs_dmabuf.c. Afterwards there is no buffer left that a region could still hold.
 # On kernels that have exporters of such.
 #
-# lab: --kernel 6.12 --timeout 120
+# lab: --kernel 6.12 --timeout 240
 # lab long: --kernel 7
 set -u
 # shellcheck source=tests/verbs/lib.sh
