@@ -88,16 +88,6 @@ messages() {
 	[ "$status" = 0 ] || failed "active messages: status $status"
 }
 
-# Wait until a line of file $1 matches $2; at most 20 s.
-wait_line() {
-	local tries
-	for ((tries = 0; tries < 400; tries++)); do
-		grep -q "$2" "$1" && return
-		sleep 0.05
-	done
-	return 1
-}
-
 start_pair() {
 	truncate -s 0 "$WORK/server" "$WORK/client"
 	ip netns exec b "$BIN/glue_death" "$IP_B" >"$WORK/server" 2>&1 &

@@ -15,11 +15,7 @@ BUFFERS=/sys/kernel/debug/dma_buf/bufinfo
 
 # The last reference to a buffer is dropped when its holder is gone for good, which may be a moment later.
 no_buffers() {
-	local tries
-	for ((tries = 0; tries < 50; tries++)); do
-		grep -q '^Total 0 objects' "$BUFFERS" && return
-		sleep 0.1
-	done
+	wait_line "$BUFFERS" '^Total 0 objects' 5 && return
 	cat "$BUFFERS"
 	failed "buffers are left over"
 }

@@ -116,6 +116,16 @@ wait_listening() {
 	return 1
 }
 
+# wait_line FILE PATTERN [SECONDS]: until a line of the file matches; at most 20 s.
+wait_line() {
+	local tries
+	for ((tries = 0; tries < ${3:-20} * 20; tries++)); do
+		grep -q "$2" "$1" && return
+		sleep 0.05
+	done
+	return 1
+}
+
 # Seconds that a program may take, of the $1 it needs at most, in $REPLY: no more than $PROGRAM_LIMIT, if there is one.
 limited() {
 	REPLY=$1

@@ -48,8 +48,9 @@ if [ "${KERNEL:-}" != debug ]; then
 	{ sleep 1.2; impair "$@"; } &
 	run "verbs_pattern, which is heard late" "$LIMIT" "$pattern" --seed "$SEED" --rounds 1
 	wait $!
+else
+	impair "$@"
 fi
-impair "$@"
 run verbs_pattern "$LIMIT" "$pattern" --seed "$SEED" --rounds 100
 run "verbs_pattern --qps 8 --memory relaxed" "$LIMIT" "$pattern" --seed "$((SEED + 1))" --rounds 20 --qps 8 --memory relaxed
 run "verbs_pattern --max 16 MiB --memory strict" "$LIMIT" "$pattern" --seed "$((SEED + 2))" --rounds 5 --max 16777216 --memory strict
