@@ -173,6 +173,12 @@ static bool xrc_take(struct medge_qp *qp, struct medge_recv_snap *snap,
 	return taken;
 }
 
+/* What @snap holds is receive @index, and not an older one in its place. */
+static bool recv_is_taken(const struct medge_recv_snap *snap, u32 index)
+{
+	return snap->valid && snap->index == index;
+}
+
 /* Messages that overtake others leave them the receives that come first. */
 static struct medge_recv_snap *srq_take(struct medge_qp *qp, u32 index)
 {
@@ -181,7 +187,7 @@ static struct medge_recv_snap *srq_take(struct medge_qp *qp, u32 index)
 
 	do {
 		snap = medge_snap_recv(qp, i);
-		if (!(snap->valid && snap->index == i) &&
+		if (!recv_is_taken(snap, i) &&
 		    !medge_srq_take(qp->srq, qp, snap, i))
 			return NULL;
 	} while (i++ != index);
@@ -198,7 +204,7 @@ struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index,
 	if (!qp->rq_snaps || ahead > rq->mask)
 		return NULL;
 	snap = medge_snap_recv(qp, index);
-	if (snap->valid && snap->index == index)
+	if (recv_is_taken(snap, index))
 		return snap;
 	if (qp->srq)
 		return srq_take(qp, index);
@@ -480,7 +486,7 @@ static void op_refused(struct medge_conn *c, const struct medge_op *op,
 	/* All before it are performed, so its receive is the oldest. */
 	if (op_consumes(op) && qp->rq_snaps)
 		snap = medge_snap_recv(qp, qp->rq.done);
-	if (snap && snap->valid && snap->index == qp->rq.done) {
+	if (snap && recv_is_taken(snap, qp->rq.done)) {
 		if (snap->status)
 			status = snap->status;
 		if (status)
