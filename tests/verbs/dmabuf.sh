@@ -4,8 +4,10 @@
 # Regions of dma-bufs: see verbs_dmabuf.c. Afterwards there is no buffer left that a region could still hold.
 # On kernels that have exporters of such.
 #
-# lab: --kernel 6.12 --timeout 240
-# lab long: --kernel 7
+# lab beside: --rails 2 --mtu 9000
+# lab beside: --rails 2 --mtu 9000 --kernel debug
+# lab long: --kernel 6.12 --timeout 240
+# lab long: --kernel 7 --timeout 240
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
