@@ -88,6 +88,19 @@ static bool serialize(struct net *n, struct net_link *l, const struct packet *p)
 	return true;
 }
 
+/* When the host of @side, which may stand still @at, takes what arrives. */
+static u64 awake(const struct net *n, u32 side, u64 at)
+{
+	const struct net_stall *s = &n->stall[side];
+	u64 begin;
+
+	if (!s->ns)
+		return at;
+	/* The other host's turn is another. */
+	begin = at / s->every_ns * s->every_ns + side * s->every_ns / 2;
+	return at >= begin && at < begin + s->ns ? begin + s->ns : at;
+}
+
 /* One frame, or a superframe that stays uncut. */
 static void transit(struct net *n, u32 side, u32 rail, struct packet *p)
 {
@@ -106,6 +119,7 @@ static void transit(struct net *n, u32 side, u32 rail, struct packet *p)
 		return;
 	}
 	at = l->busy_until + l->cfg.delay_ns + rng_below(n->rng, l->cfg.jitter_ns);
+	at = awake(n, !side, at);
 	if (verdict == NET_HOLD)
 		at += extra;
 	else if (rng_ppm(n->rng, l->cfg.reorder_ppm))

@@ -73,11 +73,18 @@ struct net_ops {
 	void *filter_user;
 };
 
+/* Hosts stand still: once in @every_ns, for @ns; 0: never. */
+struct net_stall {
+	u64 ns;
+	u64 every_ns;
+};
+
 struct net {
 	struct events *events;
 	struct rng *rng;
 	struct net_ops ops;
 	struct net_link links[2][MEDGE_MAX_RAILS];	/* by sending side */
+	struct net_stall stall[2];
 	u64 in_flight;
 };
 

@@ -107,6 +107,7 @@ static void init_side(struct pair *p, u32 side)
 	medge_conn_enable_send(h->conn, &params->cfg[side], 0);
 	for (i = 0; i < params->nrails; i++)
 		p->net.links[side][i].cfg = params->link[side][i];
+	p->net.stall[side] = params->stall[side];
 	init_peer(p, side);
 }
 

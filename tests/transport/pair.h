@@ -31,6 +31,7 @@ struct pair_params {
 	struct medge_conn_config cfg[2];
 	u32 weight[2][MEDGE_MAX_RAILS];
 	struct net_link_cfg link[2][MEDGE_MAX_RAILS];
+	struct net_stall stall[2];
 	u32 region_len;
 	u32 op_base[2];
 	u32 recv_base[2];

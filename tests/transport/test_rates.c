@@ -9,6 +9,7 @@ enum {
 	OPS_OUT = 64,
 	MTU = 9000,
 	GBIT = 1000000000,
+	STALLED_LEAST = 950,
 };
 
 /* A stream's rails, and what it reached. */
@@ -127,6 +128,28 @@ static void busy_hosts__both_ways(void)
 	}
 }
 
+/*
+ * Hosts whose CPU is taken away now and then, as a guest's is: what stands in the
+ * receiver's ring meanwhile must be as long as that.
+ */
+static void stalled_hosts__one_way(void)
+{
+	struct stream s;
+	u32 rails, side, ms;
+
+	for (ms = 1; ms <= 4; ms *= 2) {
+		for (rails = 1; rails <= 4; rails *= 2) {
+			stream_params(&s, rails);
+			for (side = 0; side < 2; side++)
+				s.params.stall[side] = (struct net_stall){
+					.ns = ms * MSEC,
+					.every_ns = 20 * MSEC,
+				};
+			check_share(&s, STALLED_LEAST, "one way, stalled hosts");
+		}
+	}
+}
+
 static u32 a_slow_rail(struct stream *s, u32 scheduler, u32 depth)
 {
 	u32 side;
@@ -195,6 +218,7 @@ int main(int argc, char **argv)
 	RUN(equal_rails__one_way);
 	RUN(equal_rails__both_ways);
 	RUN(busy_hosts__both_ways);
+	RUN(stalled_hosts__one_way);
 	RUN(rail_of_100_mbit__sum_is_reached);
 	RUN(rail_10_ms_longer__sum_is_reached);
 	RUN(one_at_a_time__earliest_beats_weighted_dynamic);

@@ -15,6 +15,12 @@ enum {
 	TARGET_LEAST_RUNS = 16,
 	/* Nor may the queue be shorter than the hosts' own noise, up to this. */
 	NOISE_MAX_NS = 4000 * 1000,
+	/*
+	 * Noise is the worst of late, since a host that stood still once will do so
+	 * again; a round forgets this part of it. A mean has forgotten the last time
+	 * when the next one comes, and then takes it for a queue of ours.
+	 */
+	NOISE_PART = 32,
 	/* Where as much comes back: so many more, for that queue and its noise. */
 	RETURN = 2,
 	/* Of the excess so many per mille are taken off, but never more than half. */
@@ -228,12 +234,20 @@ static void grow(struct medge_cong *g)
 	g->window = min_t(u32, g->window, WINDOW_MAX);
 }
 
+/* While the window doubles, round trips differ by the queue that grows with it. */
+static void note_noise(struct medge_cong *g)
+{
+	g->noise -= g->noise / NOISE_PART;
+	if (g->window >= g->threshold)
+		g->noise = max(g->noise, g->round_max - g->round_min);
+}
+
 static void end_round(struct medge_cong *g, u64 now)
 {
 	u32 off = excess(g);
 
 	note_rate(g, now);
-	g->noise = g->noise - g->noise / 8 + (g->round_max - g->round_min) / 8;
+	note_noise(g);
 	g->rtt = g->rtt ? g->rtt - g->rtt / 4 + g->round_min / 4 : g->round_min;
 	if (off) {
 		g->was_full = true;

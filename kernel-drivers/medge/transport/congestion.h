@@ -30,7 +30,7 @@
  * @base: least round trip of this period and of the last, ns; 0: none
  * @base_since: when this period began
  * @rtt: round trip without what only some frames meet, smoothed, ns
- * @noise: by how much round trips differ within a round, smoothed, ns
+ * @noise: by how much round trips differ within a round, at worst of late, ns
  * @rate: bytes a second that the path has delivered
  * @last: when something was sent
  * @paced_at: below a frame's window: when the next frame may go
