@@ -137,57 +137,109 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return err;
 }
 
-/* The user polls nothing meanwhile; what he has not polled keeps its index. */
+/* ---- resize ---- */
+
+/* The user polls nothing meanwhile; what he has not polled keeps its index. Under cq->lock. */
 static int move_ring(struct medge_cq *cq, struct medge_ring *to)
 {
 	struct medge_ring *from = &cq->ring;
 	u32 cons, n, i;
-	int err = 0;
 
-	spin_lock_bh(&cq->lock);
+	if (!to->hdr)
+		return -EINVAL;
 	cons = READ_ONCE(from->hdr->cons);
 	n = from->prod - cons;
-	if (n > from->mask + 1 || n > to->mask + 1) {
-		err = -EINVAL;
-	} else {
-		for (i = cons; i != from->prod; i++)
-			memcpy(medge_ring_entry(to, i),
-			       medge_ring_entry(from, i), BIT(to->shift));
-		to->prod = from->prod;
-		to->hdr->has_armed = 1;
-		to->hdr->armed = READ_ONCE(from->hdr->armed);
-		WRITE_ONCE(to->hdr->cons, cons);
-		WRITE_ONCE(to->hdr->prod, to->prod);
-		swap(*from, *to);
-	}
-	spin_unlock_bh(&cq->lock);
-	return err;
+	if (n > from->mask + 1 || n > to->mask + 1)
+		return -EINVAL;
+	for (i = cons; i != from->prod; i++)
+		memcpy(medge_ring_entry(to, i), medge_ring_entry(from, i),
+		       BIT(to->shift));
+	to->prod = from->prod;
+	to->hdr->has_armed = 1;
+	to->hdr->armed = READ_ONCE(from->hdr->armed);
+	WRITE_ONCE(to->hdr->cons, cons);
+	WRITE_ONCE(to->hdr->prod, to->prod);
+	medge_ring_exchange(from, to);
+	cq->ibcq.cqe = from->mask + 1;
+	return 0;
 }
 
-int medge_resize_cq(struct ib_cq *ibcq, unsigned int cqe,
-		    struct ib_udata *udata)
+/* @ring is offered from here on, and becomes what was until now. */
+static void exchange_offer(struct medge_cq *cq, struct medge_ring *ring)
+{
+	spin_lock_bh(&cq->lock);
+	swap(cq->offered, *ring);
+	spin_unlock_bh(&cq->lock);
+}
+
+static int offer_ring(struct medge_cq *cq, u32 cqe, struct ib_udata *udata)
 {
 	struct medge_create_cq_resp resp = {};
-	struct medge_cq *cq = to_medge_cq(ibcq);
 	struct medge_ring ring = {};
 	int err;
 
-	if (!udata)
-		return -EOPNOTSUPP;
 	if (!cqe || cqe > MEDGE_MAX_CQE || udata->outlen < sizeof(resp))
 		return -EINVAL;
 	err = medge_ring_create(&ring, medge_udata_context(udata), cqe,
 				MEDGE_CQE_SHIFT, &resp.cq);
 	if (err)
 		return err;
-	/* Told first: a process that cannot be told keeps what it has. */
 	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
 	if (!err)
-		err = move_ring(cq, &ring);
-	if (!err)
-		ibcq->cqe = resp.cq.nentries;
+		exchange_offer(cq, &ring);
+	medge_ring_destroy(&ring);
+	return err;
+}
+
+static int take_ring(struct medge_cq *cq)
+{
+	struct medge_ring ring = {};
+	int err;
+
+	exchange_offer(cq, &ring);
+	spin_lock_bh(&cq->lock);
+	err = move_ring(cq, &ring);
+	spin_unlock_bh(&cq->lock);
 	/* The new one if it went wrong, else the old one. */
 	medge_ring_destroy(&ring);
+	return err;
+}
+
+static int read_resize(struct medge_resize_cq_req *req, struct ib_udata *udata)
+{
+	size_t len = min(sizeof(*req), udata->inlen);
+
+	if (ib_copy_from_udata(req, udata, len))
+		return -EFAULT;
+	if (req->reserved || req->step > MEDGE_RESIZE_DECLINE ||
+	    (udata->inlen > len &&
+	     !ib_is_udata_cleared(udata, len, udata->inlen - len)))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+int medge_resize_cq(struct ib_cq *ibcq, unsigned int cqe,
+		    struct ib_udata *udata)
+{
+	struct medge_cq *cq = to_medge_cq(ibcq);
+	struct medge_resize_cq_req req = {};
+	struct medge_ring ring = {};
+	int err;
+
+	if (!udata)
+		return -EOPNOTSUPP;
+	err = read_resize(&req, udata);
+	if (err)
+		return err;
+	if (req.step == MEDGE_RESIZE_DECLINE) {
+		exchange_offer(cq, &ring);
+		medge_ring_destroy(&ring);
+		return 0;
+	}
+	if (req.step != MEDGE_RESIZE_TAKE)
+		err = offer_ring(cq, cqe, udata);
+	if (!err && req.step != MEDGE_RESIZE_OFFER)
+		err = take_ring(cq);
 	return err;
 }
 
@@ -196,6 +248,7 @@ int medge_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct medge_cq *cq = to_medge_cq(ibcq);
 	struct medge_ring ring;
 
+	medge_ring_destroy(&cq->offered);
 	cancel_work_sync(&cq->error_work);
 	hrtimer_cancel(&cq->mod_timer);
 	tasklet_kill(&cq->handler);

@@ -13,9 +13,10 @@
 
 struct medge_cq {
 	struct ib_cq ibcq;
-	/* ring.prod, armed, error; BHs are off, inside QP locks */
+	/* ring.prod, offered, armed, error; BHs are off, inside QP locks */
 	spinlock_t lock;
 	struct medge_ring ring;
+	struct medge_ring offered;	/* when it is resized, until it is taken */
 	u32 armed;			/* by a call: enum medge_cq_armed */
 	bool error;			/* overran */
 	u32 rings;			/* doorbells that led here, about */

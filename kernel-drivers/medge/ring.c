@@ -85,6 +85,7 @@ int medge_ring_create(struct medge_ring *ring, struct ib_ucontext *uctx,
 	ring->mask = nentries - 1;
 	ring->shift = shift;
 	medge_ring_reset(ring);
+	ring->hdr->life = MEDGE_RING_IN_USE;
 	map->length = bytes;
 	map->nentries = nentries;
 	map->shift = shift;
@@ -100,6 +101,12 @@ void medge_ring_reset(struct medge_ring *ring)
 		return;
 	WRITE_ONCE(ring->hdr->prod, 0);
 	WRITE_ONCE(ring->hdr->cons, 0);
+}
+
+void medge_ring_exchange(struct medge_ring *ring, struct medge_ring *other)
+{
+	WRITE_ONCE(ring->hdr->life, MEDGE_RING_LEFT);
+	swap(*ring, *other);
 }
 
 void medge_ring_destroy(struct medge_ring *ring)

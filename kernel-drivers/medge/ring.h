@@ -27,6 +27,8 @@ struct medge_ring {
  */
 int medge_ring_create(struct medge_ring *ring, struct ib_ucontext *uctx,
 		      u32 nentries, u32 shift, struct medge_ring_map *map);
+/* @ring is the other from here on, which its user can see in the one he has. */
+void medge_ring_exchange(struct medge_ring *ring, struct medge_ring *other);
 void medge_ring_destroy(struct medge_ring *ring);
 /* Empty it, on both sides; nobody uses it meanwhile. Indices start at 0 again. */
 void medge_ring_reset(struct medge_ring *ring);

@@ -271,7 +271,7 @@ static int move_ring(struct medge_srq *srq, struct medge_ring *to)
 	struct medge_ring *from = &srq->ring;
 	u32 n = medge_ring_posted(from), i;
 
-	if (n > to->mask + 1)
+	if (!to->hdr || n > to->mask + 1)
 		return -EINVAL;
 	for (i = from->cons; i != from->cons + n; i++)
 		memcpy(medge_ring_entry(to, i), medge_ring_entry(from, i),
@@ -282,65 +282,102 @@ static int move_ring(struct medge_srq *srq, struct medge_ring *to)
 	WRITE_ONCE(to->hdr->prod, to->cons + n);
 	WRITE_ONCE(to->hdr->need_doorbell,
 		   READ_ONCE(from->hdr->need_doorbell));
-	swap(*from, *to);
+	medge_ring_exchange(from, to);
 	return 0;
 }
 
 /* The command has no answer, so who resizes says where it shall be. */
-static int tell_ring(struct ib_udata *udata,
+static int tell_ring(const struct medge_modify_srq_req *req,
 		     const struct medge_create_srq_resp *resp)
 {
-	struct medge_modify_srq_req req;
-
-	if (!udata)
-		return 0;
-	if (ib_copy_from_udata(&req, udata, sizeof(req)))
-		return -EFAULT;
-	return copy_to_user(u64_to_user_ptr(req.resp), resp, sizeof(*resp)) ?
+	return copy_to_user(u64_to_user_ptr(req->resp), resp, sizeof(*resp)) ?
 	       -EFAULT : 0;
 }
 
-static int check_resize(const struct ib_srq_attr *attr,
-			enum ib_srq_attr_mask mask, struct ib_udata *udata)
+static int read_resize(struct medge_modify_srq_req *req,
+		       const struct ib_srq_attr *attr,
+		       enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
+	size_t len;
+
 	if (!attr->max_wr || attr->max_wr > MEDGE_MAX_QP_WR ||
 	    (mask & IB_SRQ_LIMIT && attr->srq_limit > attr->max_wr))
 		return -EINVAL;
 	if (!udata)
 		return 0;
 	/* A provider that could not follow. */
-	if (udata->inlen < sizeof(struct medge_modify_srq_req))
+	if (udata->inlen < sizeof(req->resp))
 		return -EOPNOTSUPP;
-	if (udata->inlen > sizeof(struct medge_modify_srq_req) &&
-	    !ib_is_udata_cleared(udata, sizeof(struct medge_modify_srq_req),
-				 udata->inlen -
-				 sizeof(struct medge_modify_srq_req)))
+	len = min(sizeof(*req), udata->inlen);
+	if (ib_copy_from_udata(req, udata, len))
+		return -EFAULT;
+	if (req->reserved || req->step > MEDGE_RESIZE_DECLINE ||
+	    (udata->inlen > len &&
+	     !ib_is_udata_cleared(udata, len, udata->inlen - len)))
 		return -EOPNOTSUPP;
 	return 0;
 }
 
-static int resize(struct medge_srq *srq, u32 max_wr, struct ib_udata *udata)
+/* @ring is offered from here on, and becomes what was until now. */
+static void exchange_offer(struct medge_srq *srq, struct medge_ring *ring)
+{
+	spin_lock_bh(&srq->lock);
+	swap(srq->offered, *ring);
+	spin_unlock_bh(&srq->lock);
+}
+
+static int offer_ring(struct medge_srq *srq, u32 max_wr,
+		      struct ib_udata *udata,
+		      const struct medge_modify_srq_req *req)
 {
 	struct medge_create_srq_resp resp = {};
 	struct medge_ring ring = {};
-	unsigned long irq;
 	int err;
 
 	err = medge_ring_create(&ring, medge_udata_context(udata), max_wr,
 				srq->ring.shift, &resp.rq);
 	if (err)
 		return err;
-	/* Told first: a process that cannot be told keeps what it has. */
-	err = tell_ring(udata, &resp);
-	if (!err) {
-		spin_lock_bh(&srq->lock);
-		spin_lock_irqsave(&srq->post_lock, irq);
-		err = move_ring(srq, &ring);
-		spin_unlock_irqrestore(&srq->post_lock, irq);
-		spin_unlock_bh(&srq->lock);
-	}
+	if (udata)
+		err = tell_ring(req, &resp);
+	if (!err)
+		exchange_offer(srq, &ring);
+	medge_ring_destroy(&ring);
+	return err;
+}
+
+static int take_ring(struct medge_srq *srq)
+{
+	struct medge_ring ring = {};
+	unsigned long irq;
+	int err;
+
+	exchange_offer(srq, &ring);
+	spin_lock_bh(&srq->lock);
+	spin_lock_irqsave(&srq->post_lock, irq);
+	err = move_ring(srq, &ring);
+	spin_unlock_irqrestore(&srq->post_lock, irq);
+	spin_unlock_bh(&srq->lock);
 	/* The new one if it went wrong, else the old one. */
 	medge_ring_destroy(&ring);
+	return err;
+}
+
+static int resize(struct medge_srq *srq, u32 max_wr, struct ib_udata *udata,
+		  const struct medge_modify_srq_req *req)
+{
+	struct medge_ring ring = {};
+	int err = 0;
+
+	if (req->step == MEDGE_RESIZE_DECLINE) {
+		exchange_offer(srq, &ring);
+		medge_ring_destroy(&ring);
+		return 0;
+	}
+	if (req->step != MEDGE_RESIZE_TAKE)
+		err = offer_ring(srq, max_wr, udata, req);
+	if (!err && req->step != MEDGE_RESIZE_OFFER)
+		err = take_ring(srq);
 	return err;
 }
 
@@ -348,15 +385,17 @@ int medge_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		     enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
 	struct medge_srq *srq = to_medge_srq(ibsrq);
+	struct medge_modify_srq_req req = {};
 	int err;
 
 	if (mask & ~(u32)(IB_SRQ_LIMIT | IB_SRQ_MAX_WR))
 		return -EOPNOTSUPP;
 	if (mask & IB_SRQ_MAX_WR) {
-		err = check_resize(attr, mask, udata);
+		err = read_resize(&req, attr, mask, udata);
 		if (!err)
-			err = resize(srq, attr->max_wr, udata);
-		if (err)
+			err = resize(srq, attr->max_wr, udata, &req);
+		if (err || req.step == MEDGE_RESIZE_OFFER ||
+		    req.step == MEDGE_RESIZE_DECLINE)
 			return err;
 	}
 	if (!(mask & IB_SRQ_LIMIT))
@@ -388,6 +427,7 @@ int medge_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 		withdraw(srq);
 	cancel_work_sync(&srq->limit_work);
 	tasklet_kill(&srq->bell);
+	medge_ring_destroy(&srq->offered);
 	medge_ring_destroy(&srq->ring);
 	return 0;
 }

@@ -23,6 +23,7 @@ struct medge_recv_snap;
  * @bell: rings where who posts may not
  * @lock: BHs off, inside QP locks; guards all below it
  * @ring: each entry is given back once it is copied, so done == cons
+ * @offered: when it is resized, the ring that is not yet taken
  * @waiting: QPs whose peers wait for a receive
  * @limit: IB_EVENT_SRQ_LIMIT_REACHED when fewer are left; 0: not armed
  */
@@ -37,6 +38,7 @@ struct medge_srq {
 	struct work_struct limit_work;
 	spinlock_t lock;
 	struct medge_ring ring;
+	struct medge_ring offered;
 	struct list_head waiting;
 	u32 limit;
 };

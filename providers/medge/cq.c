@@ -127,32 +127,73 @@ struct ibv_cq_ex *medge_create_cq_ex(struct ibv_context *context,
 	return &cq->vcq.cq_ex;
 }
 
-/* The kernel moves what is in the old ring to the new one, at the same indices. */
-int medge_resize_cq(struct ibv_cq *ibcq, int cqe)
+static int medge_resize_step(struct medge_cq *cq, int cqe,
+			     enum medge_resize_step step,
+			     struct medge_ring_map *map)
 {
-	struct medge_cq *cq = to_medge_cq(ibcq);
 	struct {
 		struct ib_uverbs_resize_cq_resp ibv_resp;
 		struct medge_create_cq_resp drv;
 	} resp = {};
-	struct ibv_resize_cq cmd = {};
-	struct medge_ring old;
+	struct {
+		struct ibv_resize_cq ibv_cmd;
+		struct medge_resize_cq_req drv;
+	} cmd = { .drv.step = step };
 	int ret;
 
-	static_assert(offsetof(typeof(resp), drv) == sizeof(resp.ibv_resp),
+	static_assert(offsetof(typeof(resp), drv) == sizeof(resp.ibv_resp) &&
+		      offsetof(typeof(cmd), drv) == sizeof(cmd.ibv_cmd),
 		      "the driver's part follows without padding");
+
+	ret = ibv_cmd_resize_cq(&cq->vcq.cq, cqe, &cmd.ibv_cmd, sizeof(cmd),
+				&resp.ibv_resp, sizeof(resp));
+	*map = resp.drv.cq;
+	return ret;
+}
+
+/* The new ring is there and mapped. What became of a step without an answer is in the old one. */
+static int medge_take_ring(struct medge_cq *cq, int cqe,
+			   struct medge_ring *old)
+{
+	struct medge_ring_map none;
+	int ret;
+
+	ret = medge_resize_step(cq, cqe, MEDGE_RESIZE_TAKE, &none);
+	if (!medge_ring_is_left(old)) {
+		medge_ring_unmap(&cq->ring);
+		cq->ring = *old;
+		return ret;
+	}
+	medge_ring_resync(&cq->ring);
+	cq->vcq.cq.cqe = cq->ring.nentries;
+	return 0;
+}
+
+/* The kernel moves what is in the old ring to the new one, at the same indices. */
+int medge_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct medge_cq *cq = to_medge_cq(ibcq);
+	struct medge_ring_map map;
+	struct medge_ring old;
+	bool steps;
+	int ret;
 
 	if (cqe <= 0)
 		return EINVAL;
 	medge_lock(&cq->lock);
 	old = cq->ring;
-	ret = ibv_cmd_resize_cq(ibcq, cqe, &cmd, sizeof(cmd), &resp.ibv_resp,
-				sizeof(resp));
+	steps = medge_ring_has_steps(&old);
+	ret = medge_resize_step(cq, cqe, steps ? MEDGE_RESIZE_OFFER :
+				MEDGE_RESIZE_AT_ONCE, &map);
 	if (!ret)
-		ret = medge_cq_map(cq, ibcq->context, &resp.drv.cq);
-	medge_unlock(&cq->lock);
+		ret = medge_cq_map(cq, ibcq->context, &map);
+	if (!ret && steps)
+		ret = medge_take_ring(cq, cqe, &old);
 	if (!ret)
 		medge_ring_unmap(&old);
+	else if (steps)
+		medge_resize_step(cq, cqe, MEDGE_RESIZE_DECLINE, &map);
+	medge_unlock(&cq->lock);
 	return ret;
 }
 

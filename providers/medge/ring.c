@@ -53,7 +53,7 @@ void medge_ring_unmap(struct medge_ring *ring)
 int medge_ring_doorbell(int cmd_fd, const void *cmd, size_t len)
 {
 	while (write(cmd_fd, cmd, len) != (ssize_t)len) {
-		if (errno != ENOMEM && errno != EINTR)
+		if (errno != ENOMEM && errno != EINTR && errno != EFAULT)
 			return errno;
 		sched_yield();
 	}

@@ -86,7 +86,7 @@ static inline bool medge_ring_need_doorbell(struct medge_ring *ring)
 /*
  * Producer: tell the kernel, by a write command of no work requests. Returns 0
  * or an errno, only if the device has gone: what is published is posted, so a
- * kernel that is short of memory for the command is told again.
+ * kernel that is short of memory, for the command or to read it, is told again.
  */
 int medge_ring_doorbell(int cmd_fd, const void *cmd, size_t len);
 
@@ -130,6 +130,18 @@ static inline void medge_ring_resync(struct medge_ring *ring)
 		return;
 	ring->cons = medge_ring_load(&ring->hdr->cons);
 	ring->prod = medge_ring_load(&ring->hdr->prod);
+}
+
+/* Does the kernel resize in steps? */
+static inline bool medge_ring_has_steps(const struct medge_ring *ring)
+{
+	return ring->hdr->life != MEDGE_RING_PLAIN;
+}
+
+/* The kernel has gone on to the ring that it offered last. */
+static inline bool medge_ring_is_left(const struct medge_ring *ring)
+{
+	return medge_ring_load(&ring->hdr->life) == MEDGE_RING_LEFT;
 }
 
 int medge_ring_map(struct medge_ring *ring, int cmd_fd,

@@ -109,28 +109,51 @@ int medge_get_srq_num(struct ibv_srq *ibsrq, uint32_t *srq_num)
 	return 0;
 }
 
+static int medge_resize_step(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+			     int mask, enum medge_resize_step step,
+			     struct medge_create_srq_resp *resp)
+{
+	struct {
+		struct ibv_modify_srq ibv_cmd;
+		struct medge_modify_srq_req drv;
+	} cmd = { .drv = { .resp = (uintptr_t)resp, .step = step } };
+
+	static_assert(offsetof(typeof(cmd), drv) == sizeof(cmd.ibv_cmd),
+		      "the driver's part follows without padding");
+
+	return ibv_cmd_modify_srq(srq, attr, mask, &cmd.ibv_cmd, sizeof(cmd));
+}
+
 /* The kernel moves what is in the old ring to the new one, at the same indices. */
 static int medge_resize_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
 			    int mask)
 {
 	struct medge_srq *srq = to_medge_srq(ibsrq);
 	struct medge_create_srq_resp resp = {};
-	struct {
-		struct ibv_modify_srq ibv_cmd;
-		struct medge_modify_srq_req drv;
-	} cmd = { .drv.resp = (uintptr_t)&resp };
 	struct medge_ring old;
+	bool steps;
 	int ret;
-
-	static_assert(offsetof(typeof(cmd), drv) == sizeof(cmd.ibv_cmd),
-		      "the driver's part follows without padding");
 
 	medge_lock(&srq->rq.lock);
 	old = srq->rq.ring;
-	ret = ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd.ibv_cmd, sizeof(cmd));
-	if (!ret) {
+	steps = medge_ring_has_steps(&old);
+	ret = medge_resize_step(ibsrq, attr, mask, steps ? MEDGE_RESIZE_OFFER :
+				MEDGE_RESIZE_AT_ONCE, &resp);
+	if (!ret)
 		ret = medge_srq_map(srq, ibsrq->context, srq->rq.max_sge, &resp);
+	if (!ret && steps) {
+		ret = medge_resize_step(ibsrq, attr, mask, MEDGE_RESIZE_TAKE,
+					&resp);
+		medge_ring_resync(&srq->rq.ring);
+	}
+	if (!ret) {
 		medge_ring_unmap(&old);
+	} else if (steps) {
+		if (srq->rq.ring.hdr != old.hdr)
+			medge_ring_unmap(&srq->rq.ring);
+		srq->rq.ring = old;
+		medge_resize_step(ibsrq, attr, mask, MEDGE_RESIZE_DECLINE,
+				  &resp);
 	}
 	medge_unlock(&srq->rq.lock);
 	return ret;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Every verb that takes something from the kernel, again and again: with its
- * first allocation failing, its second, and so on until none is left to fail
- * (Documentation/fault-injection: fail-nth). It must fail with an errno that
- * says so, or succeed all the same; and what there was before must still work.
- * That nothing leaks is the debug kernel's to tell.
+ * Every verb that takes something from the kernel, again and again: with the
+ * first allocation or copy from or to user space failing, the second, and so on
+ * until none is left to fail (Documentation/fault-injection: fail-nth). It must
+ * fail with an errno that says so, or succeed all the same; and what there was
+ * before must still work. That nothing leaks is the debug kernel's to tell.
  *
- *   verbs_faults [NAME...]    default: all; needs CONFIG_FAILSLAB
+ *   verbs_faults [NAME...]    default: all; needs CONFIG_FAULT_INJECTION
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,12 @@
 
 #include "verbs_test.h"
 
-enum { MOST = 3000, LEN = 1 << 20 };
+enum {
+	MOST = 3000,
+	LEN = 1 << 20,
+	BATCH = 20,		/* messages at a time through queues that are resized */
+	MESSAGE = 64,
+};
 
 /* What verbs are tried on; made before anything fails. */
 static struct {
@@ -29,6 +34,10 @@ static struct {
 	struct ibv_qp *ud;
 	struct end spare;
 	uint8_t *src, *dst;
+	/* What is resized: a's send CQ, and @srq, which b receives by. */
+	struct pair resized;
+	unsigned int unread;	/* completions in that CQ, or soon to be there */
+	uint64_t posted, received;
 } s;
 
 /* What a verb has made, until it is undone. */
@@ -51,12 +60,14 @@ static union {
 
 static int fail_nth = -1;
 
+/* What is read here may be what fails; then it does not the next time. */
 static void arm(int nth)
 {
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%d", nth);
 
-	if (pwrite(fail_nth, text, n, 0) != n)
+	if (pwrite(fail_nth, text, n, 0) != n &&
+	    (errno != EFAULT || pwrite(fail_nth, text, n, 0) != n))
 		die("fail-nth: %s", strerror(errno));
 }
 
@@ -65,8 +76,12 @@ static bool disarm(void)
 {
 	char text[16] = "";
 
-	if (pread(fail_nth, text, sizeof(text) - 1, 0) <= 0)
-		die("fail-nth: %s", strerror(errno));
+	if (pread(fail_nth, text, sizeof(text) - 1, 0) <= 0) {
+		if (errno != EFAULT)
+			die("fail-nth: %s", strerror(errno));
+		/* It was the next, so all of the verb's had been before. */
+		return false;
+	}
 	arm(0);
 	return atoi(text) == 0;
 }
@@ -136,7 +151,84 @@ static int destroy_cq_ex(void)
 
 static int resize_cq(void)
 {
-	return ibv_resize_cq(s.cq, s.cq->cqe > 1000 ? 100 : 5000);
+	struct ibv_cq *cq = s.resized.a.scq;
+
+	return ibv_resize_cq(cq, cq->cqe > 1000 ? 100 : 5000);
+}
+
+static int resize_srq(void)
+{
+	struct ibv_srq_attr attr;
+	uint32_t has;
+
+	/* Which may be what fails. */
+	if (ibv_query_srq(s.srq, &attr))
+		return errno;
+	has = attr.max_wr;
+	attr.max_wr = has > 100 ? 100 : 2000;
+	return ibv_modify_srq(s.srq, &attr, IBV_SRQ_MAX_WR);
+}
+
+/* More receives than are used, whose order is checked. */
+static void post_receives(unsigned int n)
+{
+	struct ibv_recv_wr *bad;
+
+	while (n--) {
+		struct ibv_sge sge = {
+			(uintptr_t)s.dst + s.posted % (2 * BATCH) * MESSAGE,
+			MESSAGE, s.dst_mr->lkey,
+		};
+		struct ibv_recv_wr wr = {
+			.wr_id = s.posted++, .sg_list = &sge, .num_sge = 1,
+		};
+
+		if (ibv_post_srq_recv(s.srq, &wr, &bad))
+			die("a receive is refused");
+	}
+}
+
+static void must_complete(struct ibv_cq *cq, const char *what)
+{
+	struct ibv_wc wc;
+
+	if (!wait_wc(cq, &wc, PATIENCE_MS))
+		die("no completion of a %s", what);
+	if (wc.status)
+		die("a %s ended with %s", what, ibv_wc_status_str(wc.status));
+	if (cq == s.resized.b.rcq && wc.wr_id != s.received)
+		die("receive %llu instead of %llu",
+		    (unsigned long long)wc.wr_id,
+		    (unsigned long long)s.received);
+}
+
+/* Completions and receives that were there come out, and others are put in. */
+static void use_resized(void)
+{
+	struct ibv_sge sge = { (uintptr_t)s.src, MESSAGE, s.src_mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+	int i;
+
+	for (; s.unread; s.unread--)
+		must_complete(s.resized.a.scq, "send");
+	post_receives(BATCH);
+	for (i = 0; i < BATCH; i++) {
+		uint8_t *to = s.dst + s.received % (2 * BATCH) * MESSAGE;
+
+		memset(to, 0, MESSAGE);
+		sge.addr = (uintptr_t)s.src + s.received % (LEN / MESSAGE) *
+						      MESSAGE;
+		if (ibv_post_send(s.resized.a.qp, &wr, &bad))
+			die("a send is refused");
+		s.unread++;
+		must_complete(s.resized.b.rcq, "receive");
+		if (memcmp(to, (void *)(uintptr_t)sge.addr, MESSAGE))
+			die("a message has brought something else");
+		s.received++;
+	}
 }
 
 static int reg_mr(void)
@@ -373,29 +465,31 @@ static const struct verb {
 	const char *name;
 	int (*make)(void);
 	int (*undo)(void);
+	void (*use)(void);	/* what it is done to, before each time and after the last */
 } verbs[] = {
-	{ "open_device", open_device, close_device },
-	{ "alloc_pd", alloc_pd, dealloc_pd },
-	{ "create_comp_channel", create_channel, destroy_channel },
-	{ "create_cq", create_cq, destroy_cq },
-	{ "create_cq_ex", create_cq_ex, destroy_cq_ex },
-	{ "resize_cq", resize_cq, nothing },
-	{ "reg_mr", reg_mr, dereg_mr },
-	{ "rereg_mr", rereg_mr, nothing },
-	{ "alloc_mw_1", alloc_mw_1, dealloc_mw },
-	{ "alloc_mw_2", alloc_mw_2, dealloc_mw },
-	{ "create_rc", create_rc, destroy_qp },
-	{ "create_uc", create_uc, destroy_qp },
-	{ "create_ud", create_ud, destroy_qp },
-	{ "modify_qp", modify_qp, reset_qp },
-	{ "create_srq", create_srq, destroy_srq },
-	{ "modify_srq", modify_srq, nothing },
-	{ "open_xrcd", open_xrcd, close_xrcd },
-	{ "create_ah", create_ah, destroy_ah },
-	{ "attach_mcast", attach, detach },
-	{ "alloc_dm", alloc_dm, free_dm },
-	{ "query", query_all, nothing },
-	{ "write", write_all, nothing },
+	{ "open_device", open_device, close_device, NULL },
+	{ "alloc_pd", alloc_pd, dealloc_pd, NULL },
+	{ "create_comp_channel", create_channel, destroy_channel, NULL },
+	{ "create_cq", create_cq, destroy_cq, NULL },
+	{ "create_cq_ex", create_cq_ex, destroy_cq_ex, NULL },
+	{ "resize_cq", resize_cq, nothing, use_resized },
+	{ "reg_mr", reg_mr, dereg_mr, NULL },
+	{ "rereg_mr", rereg_mr, nothing, NULL },
+	{ "alloc_mw_1", alloc_mw_1, dealloc_mw, NULL },
+	{ "alloc_mw_2", alloc_mw_2, dealloc_mw, NULL },
+	{ "create_rc", create_rc, destroy_qp, NULL },
+	{ "create_uc", create_uc, destroy_qp, NULL },
+	{ "create_ud", create_ud, destroy_qp, NULL },
+	{ "modify_qp", modify_qp, reset_qp, NULL },
+	{ "create_srq", create_srq, destroy_srq, NULL },
+	{ "modify_srq", modify_srq, nothing, NULL },
+	{ "resize_srq", resize_srq, nothing, use_resized },
+	{ "open_xrcd", open_xrcd, close_xrcd, NULL },
+	{ "create_ah", create_ah, destroy_ah, NULL },
+	{ "attach_mcast", attach, detach, NULL },
+	{ "alloc_dm", alloc_dm, free_dm, NULL },
+	{ "query", query_all, nothing, NULL },
+	{ "write", write_all, nothing, NULL },
 };
 
 static void one(const struct verb *verb)
@@ -406,6 +500,8 @@ static void one(const struct verb *verb)
 	for (nth = 1; hit; nth++) {
 		if (nth > MOST)
 			die("%s: always one more to fail", verb->name);
+		if (verb->use)
+			verb->use();
 		errno = 0;
 		arm(nth);
 		err = verb->make();
@@ -419,17 +515,15 @@ static void one(const struct verb *verb)
 		}
 		failed++;
 		if (!hit || verb->make == write_all)
-			die("%s, allocation %d: %s", verb->name, nth,
+			die("%s, fault %d: %s", verb->name, nth,
 			    strerror(err));
-		/*
-		 * What failed may be the page that an answer is copied to.
-		 * libibverbs tries several ways to open a device, and tells of
-		 * the last.
-		 */
+		/* libibverbs tries several ways to open a device, and tells of the last. */
 		if (err != ENOMEM && err != EFAULT && verb->make != open_device)
-			die("%s, allocation %d fails: not ENOMEM but %d, %s",
+			die("%s, fault %d: not ENOMEM or EFAULT but %d, %s",
 			    verb->name, nth, err, strerror(err));
 	}
+	if (verb->use)
+		verb->use();
 	printf("%-22s %4d faults, %d failed\n", verb->name, nth - 2, failed);
 }
 
@@ -442,6 +536,13 @@ static bool wanted(const char *name, int argc, char **argv)
 			return true;
 	}
 	return argc == 1;
+}
+
+static struct ibv_qp *with_srq(struct side *side, struct ibv_qp_init_attr *init)
+{
+	if (side == &s.b)
+		init->srq = s.srq;
+	return ibv_create_qp(side->pd, init);
 }
 
 static void prepare(void)
@@ -463,12 +564,17 @@ static void prepare(void)
 	s.mr = must_reg(&s.a, s.src, LEN, FULL_ACCESS);
 	pair_create(&s.pair, &s.a, &s.b, &po);
 	s.cq = ibv_create_cq(s.a.ctx, 100, NULL, NULL, 0);
-	s.srq = ibv_create_srq(s.a.pd, &srq);
+	s.srq = ibv_create_srq(s.b.pd, &srq);
 	init.send_cq = s.cq;
 	init.recv_cq = s.cq;
 	s.ud = ibv_create_qp(s.a.pd, &init);
 	if (!s.cq || !s.srq || !s.ud || end_create(&s.spare, &s.a, &po))
 		die("what is to be tried on cannot be made");
+	po.send_wr = 2 * BATCH;
+	po.cqe = 100;
+	po.create_qp = with_srq;
+	pair_create(&s.resized, &s.a, &s.b, &po);
+	post_receives(BATCH);
 	snprintf(path, sizeof(path), "/proc/self/task/%ld/fail-nth",
 		 syscall(SYS_gettid));
 	fail_nth = open(path, O_RDWR);
@@ -492,6 +598,7 @@ int main(int argc, char **argv)
 	}
 	if (!n)
 		die("no such verb");
+	pair_destroy(&s.resized);
 	end_destroy(&s.spare);
 	ibv_destroy_qp(s.ud);
 	ibv_destroy_srq(s.srq);

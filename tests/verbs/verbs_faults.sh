@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Each allocation that a verb needs fails once: see verbs_faults.c.
+# Each allocation that a verb needs fails once, and each copy from and to user space: see verbs_faults.c.
 #
 #   verbs_faults.sh [NAME...]    default: all verbs
 #
@@ -17,9 +17,9 @@ if ! [ -e "$FAULTS/failslab" ]; then
 	exit 77
 fi
 # All kinds of allocations, and no word of each.
-for kind in failslab fail_page_alloc; do
-	echo N >"$FAULTS/$kind/ignore-gfp-wait"
-	echo 0 >"$FAULTS/$kind/verbose"
+for kind in failslab fail_page_alloc fail_usercopy; do
+	[ "$kind" = fail_usercopy ] || echo N >"$FAULTS/$kind/ignore-gfp-wait"
+	echo 0 >"$FAULTS/$kind/verbose" || exit
 done
 echo 0 >"$FAULTS/fail_page_alloc/min-order"
 

@@ -49,6 +49,8 @@
  * barrier, reads it, and clears it when it tells of the completion. A REQ_NOTIFY_CQ
  * command does the same.
  * @has_armed (CQ): nonzero when the kernel looks at @armed.
+ *
+ * @life (written by the kernel): enum medge_ring_life.
  */
 struct medge_ring_hdr {
 	__u32 prod;
@@ -57,7 +59,14 @@ struct medge_ring_hdr {
 	__u32 need_doorbell;
 	__u32 armed;
 	__u32 has_armed;
-	__u8 pad1[48];
+	__u32 life;
+	__u8 pad1[44];
+};
+
+enum medge_ring_life {
+	MEDGE_RING_PLAIN,		/* of a module that resizes at once and no other way */
+	MEDGE_RING_IN_USE,
+	MEDGE_RING_LEFT,		/* for the one that was offered: see enum medge_resize_step */
 };
 
 /* For which completions there is to be an event. */
@@ -203,6 +212,25 @@ struct medge_create_cq_resp {
 	struct medge_ring_map cq;
 };
 
+/*
+ * A CQ or SRQ is resized in steps: its user is offered a ring, maps it, and takes
+ * it. So whatever is lost on the way, an answer of the command or the mapping,
+ * kernel and user go on with the same ring: a user who cannot know whether his
+ * step was done sees that in the old ring's @life.
+ */
+enum medge_resize_step {
+	MEDGE_RESIZE_AT_ONCE,		/* nothing may be lost */
+	MEDGE_RESIZE_OFFER,		/* in place of what was offered before */
+	MEDGE_RESIZE_TAKE,
+	MEDGE_RESIZE_DECLINE,
+};
+
+/* The user's private part of resize CQ; absent means zeros. */
+struct medge_resize_cq_req {
+	__u32 step;			/* enum medge_resize_step */
+	__u32 reserved;
+};
+
 enum medge_create_qp_flags {
 	MEDGE_CREATE_QP_RELAXED = 1 << 0,	/* ops carry no mark of themselves */
 	MEDGE_CREATE_QP_POLLED = 1 << 1,	/* look at its SQ, if the device may */
@@ -327,9 +355,14 @@ struct medge_create_srq_resp {
 	struct medge_ring_map rq;
 };
 
-/* When it is resized. @resp: address of a struct medge_create_srq_resp, to be filled in. */
+/*
+ * When it is resized; short means zeros. @resp: address of a struct
+ * medge_create_srq_resp, to be filled in with what is offered.
+ */
 struct medge_modify_srq_req {
 	__aligned_u64 resp;
+	__u32 step;			/* enum medge_resize_step */
+	__u32 reserved;
 };
 
 /* Device memory is mapped as a ring is: its bytes are where a ring's entries are. */
