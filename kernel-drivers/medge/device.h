@@ -65,6 +65,7 @@ struct medge_device {
 	struct list_head loop_entry;	/* loop.c */
 	u32 scheduler;			/* enum medge_scheduler; sysfs.c */
 	u32 loopback;			/* enum medge_loopback; the same */
+	u32 integrity;			/* enum medge_integrity; the same */
 	bool netdev_gone;
 	bool dead;
 };

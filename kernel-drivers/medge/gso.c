@@ -5,18 +5,21 @@
 #include <linux/skbuff.h>
 
 #include "rail.h"
+#include "seal.h"
 
-/* skb->data is at the medge header; the Ethernet header is in front of it. */
+/* skb->data is at the medge header, or its seal; the Ethernet header is in front of it. */
 static struct sk_buff *cut_superframe(struct sk_buff *skb,
 				      netdev_features_t features)
 {
 	u32 hdr_off = skb->data - skb_mac_header(skb);
 	struct sk_buff *segs, *seg;
-	u32 count = 0, i = 0;
+	u32 count = 0, i = 0, sealed;
+	int seal_len = medge_seal_len(skb);
 
-	if (!pskb_may_pull(skb, MEDGE_HDR_LEN))
+	if (seal_len < 0 || !pskb_may_pull(skb, seal_len + MEDGE_HDR_LEN))
 		return ERR_PTR(-EINVAL);
-	__skb_pull(skb, MEDGE_HDR_LEN);
+	sealed = seal_len ? medge_seal_frames(skb->data) : 0;
+	__skb_pull(skb, seal_len + MEDGE_HDR_LEN);
 
 	/*
 	 * Nothing is to be checksummed. Without the flag skb_segment() would
@@ -30,8 +33,16 @@ static struct sk_buff *cut_superframe(struct sk_buff *skb,
 
 	for (seg = segs; seg; seg = seg->next)
 		count++;
-	for (seg = segs; seg; seg = seg->next)
-		medge_wire_cut(seg->data + hdr_off, i++, count);
+	/* Others may give their own to the network, whatever these say. */
+	if (sealed && sealed != count) {
+		kfree_skb_list(segs);
+		return ERR_PTR(-EINVAL);
+	}
+	for (seg = segs; seg; seg = seg->next, i++) {
+		medge_wire_cut(seg->data + hdr_off + seal_len, i, count);
+		if (sealed)
+			medge_seal_cut(seg, hdr_off, i);
+	}
 	return segs;
 }
 

@@ -116,7 +116,7 @@ static void connection_config(const struct medge_qp *qp,
 			      struct medge_conn_config *cfg)
 {
 	const struct ib_qp_attr *attr = &qp->attr;
-	u32 room = medge_rails_mtu(qp->dev) - MEDGE_HDR_LEN;
+	u32 room = medge_rails_room(qp->dev, MEDGE_HDR_LEN);
 
 	*cfg = (struct medge_conn_config) {
 		.psn = attr->sq_psn,

@@ -36,7 +36,7 @@ static int UVERBS_HANDLER(MEDGE_METHOD_QUERY_DEVICE)(struct uverbs_attr_bundle *
 		.num_rails = medge_rails_describe(dev, NULL, 0),
 		.window = MEDGE_WINDOW,
 		.op_window = MEDGE_OP_WINDOW,
-		.frame_payload = medge_rails_mtu(dev) - MEDGE_HDR_LEN,
+		.frame_payload = medge_rails_room(dev, MEDGE_HDR_LEN),
 		.superframe_payload = MEDGE_RUN_MAX,
 		.ack_frames = MEDGE_ACK_FRAMES,
 		.ack_delay_us = MEDGE_ACK_DELAY_NS / NSEC_PER_USEC,

@@ -14,6 +14,7 @@
 #include "mcast.h"
 #include "qp.h"
 #include "rail.h"
+#include "seal.h"
 #include "trace.h"
 
 /* Between looks at the carriers. */
@@ -27,7 +28,11 @@ static u32 frames_of(const struct sk_buff *skb)
 /* Bytes on the wire from the Ethernet header on; @skb starts at ours. */
 static u32 wire_bytes(const struct sk_buff *skb, u32 frames)
 {
-	return skb->len + ETH_HLEN + (frames - 1) * (ETH_HLEN + MEDGE_HDR_LEN);
+	u32 more = ETH_HLEN + MEDGE_HDR_LEN;
+
+	if (medge_is_sealed(skb->data))
+		more += MEDGE_SEAL_LEN - MEDGE_SEAL_MORE;
+	return skb->len + ETH_HLEN + (frames - 1) * more;
 }
 
 /* ---- receive ---- */
@@ -68,6 +73,20 @@ static bool is_for_group(const struct medge_rail *rail, const struct sk_buff *sk
 	       (netdev != rail->netdev || netdev == rail->dev->netdev);
 }
 
+/* What @dev takes of what the network brings: seals are off, and were right. */
+static bool take_seal(struct medge_device *dev, struct sk_buff *skb)
+{
+	if (!medge_is_sealed(skb->data)) {
+		medge_count(dev, rx_unsealed);
+		return false;
+	}
+	if (!medge_unseal(skb)) {
+		medge_count(dev, rx_bad_seal);
+		return false;
+	}
+	return true;
+}
+
 /*
  * Sits on the rail itself: on a bond's inactive slave the bond keeps everything
  * from itself, but not from us. In softirq, RCU read side.
@@ -90,7 +109,7 @@ static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
 		medge_count(dev, rx_not_ours);
 		goto drop;
 	}
-	if (skb->len < sizeof(struct medge_frame_hdr)) {
+	if (!pskb_may_pull(skb, sizeof(struct medge_frame_hdr))) {
 		medge_count_drop(dev, MEDGE_DROP_RUNT);
 		goto drop;
 	}
@@ -102,6 +121,9 @@ static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
 	medge_rail_count_add(dev, rail->index, rx_bytes, wire_bytes(skb, frames));
 	ether_addr_copy(l2.smac, eth_hdr(skb)->h_source);
 	l2.vlan = frame_vlan(rail, skb, netdev);
+	if (unlikely(medge_seals(dev) || medge_is_sealed(skb->data)) &&
+	    !take_seal(dev, skb))
+		goto drop;
 	medge_receive(rail, skb, &l2);
 	return NET_RX_SUCCESS;
 
@@ -114,11 +136,12 @@ drop:
 
 static void push_eth_header(struct sk_buff *skb, const u8 *dmac, const u8 *smac)
 {
+	u32 seal_len = medge_is_sealed(skb->data) ? MEDGE_SEAL_LEN : 0;
 	struct ethhdr *eth;
 
 	/* Who cuts superframes, and who counts their bytes, looks for these. */
 	skb_reset_network_header(skb);
-	skb_set_transport_header(skb, MEDGE_HDR_LEN);
+	skb_set_transport_header(skb, seal_len + MEDGE_HDR_LEN);
 	eth = skb_push(skb, ETH_HLEN);
 	ether_addr_copy(eth->h_dest, dmac);
 	ether_addr_copy(eth->h_source, smac);
@@ -136,11 +159,20 @@ static int loop_back(struct sk_buff *skb, struct net_device *netdev)
 	return netif_rx(skb);
 }
 
+/* Make it ready to leave. Return: there was memory for that. */
+static bool prepare(struct medge_device *dev, struct sk_buff *skb, u32 frames,
+		    u32 headroom)
+{
+	if (unlikely(medge_seals(dev)) && !medge_seal(skb, frames, headroom))
+		return false;
+	return !skb_cow_head(skb, headroom);
+}
+
 bool medge_rail_xmit(struct medge_device *dev, u32 rail_index,
 		     const struct medge_l2 *to, struct sk_buff *skb, bool more,
 		     bool again)
 {
-	u32 frames = frames_of(skb), bytes = wire_bytes(skb, frames);
+	u32 frames = frames_of(skb), bytes = 0;
 	struct medge_rail *rail, *near = NULL;
 	int err = -ENETDOWN;
 
@@ -152,9 +184,10 @@ bool medge_rail_xmit(struct medge_device *dev, u32 rail_index,
 		rcu_read_unlock();
 		return true;
 	}
-	if (!rail || skb_cow_head(skb, LL_RESERVED_SPACE(rail->netdev))) {
+	if (!rail || !prepare(dev, skb, frames, LL_RESERVED_SPACE(rail->netdev))) {
 		kfree_skb(skb);
 	} else {
+		bytes = wire_bytes(skb, frames);
 		skb->dev = rail->netdev;
 		push_eth_header(skb, to->dmac, dev->netdev->dev_addr);
 		if (to->vlan != MEDGE_VLAN_NONE)
@@ -232,6 +265,11 @@ u32 medge_rail_for_multicast(struct medge_device *dev, u32 turn)
 u32 medge_rails_mtu(const struct medge_device *dev)
 {
 	return READ_ONCE(dev->rails.mtu);
+}
+
+u32 medge_rails_room(const struct medge_device *dev, u32 header)
+{
+	return medge_rails_mtu(dev) - MEDGE_SEAL_LEN - header;
 }
 
 u64 medge_rails_speed(struct medge_device *dev)

@@ -92,6 +92,11 @@ bool medge_rails_have(struct medge_device *dev, const struct net_device *netdev)
 
 /* What all rails can carry behind the Ethernet header. Any context. */
 u32 medge_rails_mtu(const struct medge_device *dev);
+/*
+ * And of that, behind a header of ours. A seal has its place kept, since it may
+ * be asked for while operations are under way. Any context.
+ */
+u32 medge_rails_room(const struct medge_device *dev, u32 header);
 /* Mbit/s of all rails that are up together; 0: unknown. Any context. */
 u64 medge_rails_speed(struct medge_device *dev);
 /* The share of the bytes that a rail is worth by its speed; 0: down, or none. Any context. */

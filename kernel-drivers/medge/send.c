@@ -10,6 +10,7 @@
 #include "place.h"
 #include "post.h"
 #include "qp.h"
+#include "seal.h"
 #include "snap.h"
 #include "stats.h"
 #include "trace.h"
@@ -260,17 +261,20 @@ static enum build payload_end(struct medge_qp *qp, const struct medge_op *op,
 static enum build add_payload(struct medge_qp *qp, const struct medge_tx *tx,
 			      struct sk_buff *skb)
 {
+	/* Memory that is READ may change at any time; what is sealed may not. */
+	bool copy = medge_seals(qp->dev);
 	struct payload p;
 
 	payload_find(qp, tx, &tx->op, &p);
-	if (attach_pages(skb, &p.walk)) {
+	if (!copy && attach_pages(skb, &p.walk)) {
 		medge_walk_end(&p.walk);
 		drop_frags(skb);
 		payload_find(qp, tx, &tx->op, &p);
-		if (!add_copies(skb, &p.walk)) {
-			medge_walk_end(&p.walk);
-			return NO_MEMORY;
-		}
+		copy = true;
+	}
+	if (unlikely(copy) && !add_copies(skb, &p.walk)) {
+		medge_walk_end(&p.walk);
+		return NO_MEMORY;
 	}
 	return payload_end(qp, &tx->op, &p, medge_walk_end(&p.walk));
 }
@@ -294,14 +298,6 @@ static void mark_superframe(struct sk_buff *skb, const struct medge_tx *tx,
 	si->gso_type = SKB_GSO_FRAGLIST;
 }
 
-/* Payload bytes of each frame of the run but the last: the header says so. */
-static u32 header_seg_len(const void *hdr)
-{
-	const struct medge_frame_hdr *fh = hdr;
-
-	return be16_to_cpu(fh->seg_len);
-}
-
 /* One op's frame, or a run of them. */
 static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
 			    struct sk_buff **skbp)
@@ -319,7 +315,7 @@ static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
 	hdr = skb_put(skb, MEDGE_HDR_LEN);
 	medge_tx_header(qp->conn, tx, hdr);
 	if (tx->nframes > 1)
-		mark_superframe(skb, tx, header_seg_len(hdr));
+		mark_superframe(skb, tx, medge_wire_seg_len(hdr));
 	if (!copied)
 		return add_payload(qp, tx, skb);
 	if (!len)

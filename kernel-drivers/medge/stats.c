@@ -185,6 +185,7 @@ void medge_port_stats_read(struct medge_device *dev,
 		sum->rx_bytes += rail.rx_bytes;
 	}
 	sum_cpus(dev, &own);
+	sum->rx_errors = own.rx_bad_seal;
 	for (i = 1; i < MEDGE_DROPS; i++)
 		sum->rx_errors += own.drops[i];
 }

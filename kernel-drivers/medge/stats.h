@@ -29,6 +29,8 @@ struct rdma_hw_stats;
 	X(rx_not_ours)		/* to another MAC address */		\
 	X(rx_no_qp)		/* no such QP */			\
 	X(rx_bad_peer)		/* QP's peer is another */		\
+	X(rx_bad_seal)		/* changed on its way: its CRC is not the seal's */ \
+	X(rx_unsealed)		/* no seal, and the device asks for one */ \
 	X(rx_no_memory)		/* dropped for want of memory */	\
 	X(rx_held_full)		/* dropped: the device holds all it may */ \
 	X(rx_datagrams)							\

@@ -8,6 +8,9 @@
  *   paths   for people: each path to each peer, its state, and why
  *   scheduler  all there are, the chosen one in brackets, as block devices show
  *           theirs; write one to choose it
+ *   integrity  what finds out that a frame was changed on its way: each link's
+ *           own check (fcs), or the receiving host (crc32c), which then takes
+ *           sealed frames only. What comes sealed is checked in any case
  *   loopback how QPs of this host are reached: what is sent is copied to where it
  *           belongs (copy), or goes through the network's queues (frames)
  *   polling whose QPs the device's poller looks at, in the same way: nobody's
@@ -22,6 +25,7 @@
 #include "device.h"
 #include "loop.h"
 #include "qp.h"
+#include "seal.h"
 #include "transport/conn.h"
 #include "verbs.h"
 
@@ -103,6 +107,26 @@ static ssize_t scheduler_store(struct device *device,
 	return count;
 }
 static DEVICE_ATTR_RW(scheduler);
+
+static ssize_t integrity_show(struct device *device,
+			      struct device_attribute *attr, char *buf)
+{
+	return choice_show(buf, READ_ONCE(device_of(device)->integrity),
+			   MEDGE_INTEGRITIES, medge_integrity_name);
+}
+
+static ssize_t integrity_store(struct device *device,
+			       struct device_attribute *attr, const char *buf,
+			       size_t count)
+{
+	int i = choice_find(buf, MEDGE_INTEGRITIES, medge_integrity_name);
+
+	if (i < 0)
+		return i;
+	WRITE_ONCE(device_of(device)->integrity, i);
+	return count;
+}
+static DEVICE_ATTR_RW(integrity);
 
 static ssize_t loopback_show(struct device *device,
 			     struct device_attribute *attr, char *buf)
@@ -195,6 +219,7 @@ static DEVICE_ATTR_RW(held_max_kib);
 static struct attribute *attrs[] = {
 	&dev_attr_drain.attr,
 	&dev_attr_held_max_kib.attr,
+	&dev_attr_integrity.attr,
 	&dev_attr_loopback.attr,
 	&dev_attr_paths.attr,
 	&dev_attr_polling.attr,

@@ -112,7 +112,7 @@ static enum medge_status check(struct medge_qp *qp,
 			       const struct medge_send_snap *snap,
 			       struct medge_av *av)
 {
-	u32 room = medge_rails_mtu(qp->dev) - MEDGE_DATAGRAM_LEN;
+	u32 room = medge_rails_room(qp->dev, MEDGE_DATAGRAM_LEN);
 
 	if (snap->wqe.opcode != MEDGE_WQE_SEND &&
 	    snap->wqe.opcode != MEDGE_WQE_SEND_IMM)

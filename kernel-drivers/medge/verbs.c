@@ -129,8 +129,8 @@ int medge_query_port(struct ib_device *ibdev, u32 port,
 
 	/* ib_core has zeroed @attr, set what it knows better, and checked @port. */
 	attr->max_mtu = IB_MTU_4096;
-	attr->active_mtu = ib_mtu_int_to_enum(medge_rails_mtu(dev) -
-					      MEDGE_HDR_LEN);
+	attr->active_mtu = ib_mtu_int_to_enum(medge_rails_room(dev,
+							       MEDGE_HDR_LEN));
 	attr->phys_mtu = medge_rails_mtu(dev);
 	attr->gid_tbl_len = MEDGE_GID_TABLE;
 	attr->ip_gids = true;

@@ -7,6 +7,7 @@
  *   ack frame     medge_frame_hdr, medge_ack_hdr
  *   datagram      medge_datagram_hdr, payload: of no connection
  *   probe, reply  medge_probe_hdr: between nodes, of no connection
+ *   sealed frame  medge_seal_hdr, then any of these
  *
  * All fields are big endian. A frame is self-describing: it alone says where
  * its bytes go. A frame of one op may be one of a *run*: consecutive frames of
@@ -45,6 +46,7 @@ enum medge_frame_type {
 	MEDGE_FRAME_DATAGRAM,
 	MEDGE_FRAME_PROBE,	/* does this path work, and what are your rails? */
 	MEDGE_FRAME_REPLY,	/* it does, and these */
+	MEDGE_FRAME_SEALED,	/* a checksum, and a frame that it is of */
 	MEDGE_FRAME_TYPES,
 };
 
@@ -65,7 +67,8 @@ enum medge_frame_flags {
 	 * Data: a hop of the path was congested (ECN's CE). Ack with ECHO: such
 	 * frames have come on this rail since the last. Who sets it: a hop that
 	 * is programmed to (switches and qdiscs mark IP headers, which raw
-	 * Ethernet has not), or the receiver, where one day frames come in IP.
+	 * Ethernet has not; a seal it has to make anew), or the receiver, where
+	 * one day frames come in IP.
 	 */
 	MEDGE_FRAME_MARKED = BIT(4),
 	MEDGE_FRAME_FLAGS = BIT(5) - 1,
@@ -339,6 +342,32 @@ struct medge_probe_hdr {
 enum { MEDGE_PROBE_LEN = sizeof(struct medge_probe_hdr) };
 static_assert(MEDGE_PROBE_LEN == 232);
 
+/**
+ * struct medge_seal_hdr - in front of a frame whose sender has sealed it
+ * @ver_type: as in struct medge_frame_hdr
+ * @reserved: zero
+ * @frames: that are sealed here: 1, or those of an uncut superframe
+ * @crc: CRC32C (as iSCSI's: begun with ones, inverted at the end) of all that
+ *       is behind the seal; of an uncut superframe, of its first frame with the
+ *       header it would be cut with, and the other frames' follow
+ *
+ * Ethernet headers are not sealed. A seal within a seal is none.
+ */
+struct medge_seal_hdr {
+	u8 ver_type;
+	u8 reserved;
+	__be16 frames;
+	__be32 crc;
+};
+
+/* Bytes of one frame's seal, and of each further frame's. */
+enum {
+	MEDGE_SEAL_LEN = sizeof(struct medge_seal_hdr),
+	MEDGE_SEAL_MORE = 4,
+};
+
+static_assert(MEDGE_SEAL_LEN == 8);
+
 /* Why bytes are not a frame. Counted by name; keep medge_drop_name() in step. */
 enum medge_drop {
 	MEDGE_DROP_NONE,
@@ -464,6 +493,14 @@ u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len);
  */
 enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
 				  struct medge_frame *f);
+
+/* Of a data frame's header: payload bytes of each frame of the run but the last. */
+static inline u32 medge_wire_seg_len(const void *hdr)
+{
+	const struct medge_frame_hdr *fh = hdr;
+
+	return be16_to_cpu(fh->seg_len);
+}
 
 /* Decode the op header that ends at @data_off of a frame; checks nothing. */
 void medge_wire_decode_op(const void *buf, u32 data_off, struct medge_op *op);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Seals: a checksum from host to host, for who does not trust what is between. */
+#ifndef MEDGE_SEAL_H
+#define MEDGE_SEAL_H
+
+#include <linux/skbuff.h>
+
+#include "device.h"
+#include "transport/wire.h"
+
+/* What tells a frame from one that was changed on its way. */
+enum medge_integrity {
+	MEDGE_INTEGRITY_FCS,	/* each link's own check */
+	MEDGE_INTEGRITY_CRC32C,	/* a seal; nothing without one is taken */
+	MEDGE_INTEGRITIES,
+};
+
+const char *medge_integrity_name(u32 integrity);
+
+/* Are frames to be sealed that leave now? */
+static inline bool medge_seals(const struct medge_device *dev)
+{
+	return READ_ONCE(dev->integrity) != MEDGE_INTEGRITY_FCS;
+}
+
+/* Is it a seal that begins here? */
+static inline bool medge_is_sealed(const void *hdr)
+{
+	const struct medge_seal_hdr *sh = hdr;
+
+	return sh->ver_type == (MEDGE_WIRE_VERSION << 4 | MEDGE_FRAME_SEALED);
+}
+
+/*
+ * Put a seal in front of a frame, or superframe, that skb->data is at, and have
+ * @headroom left in front of that. Return: there was memory for it, and what is
+ * sealed cannot change any more.
+ */
+bool medge_seal(struct sk_buff *skb, u32 frames, u32 headroom);
+/* Check the seal that skb->data is at, and take it off. */
+bool medge_unseal(struct sk_buff *skb);
+
+/* Bytes of the seal at skb->data; 0: there is none; negative: it is cut short. */
+int medge_seal_len(struct sk_buff *skb);
+/* Of how many frames it is, once its length is known. */
+static inline u32 medge_seal_frames(const void *seal)
+{
+	const struct medge_seal_hdr *sh = seal;
+
+	return be16_to_cpu(sh->frames);
+}
+
+/*
+ * Of a superframe that was cut: leave @seg, whose @before bytes in front of
+ * the seal are at skb->data, its own checksum of all those in the seal.
+ */
+void medge_seal_cut(struct sk_buff *seg, u32 before, u32 index);
+
+#endif /* MEDGE_SEAL_H */
