@@ -66,7 +66,7 @@ struct medge_ring_hdr {
 enum medge_ring_life {
 	MEDGE_RING_PLAIN,		/* of a module that resizes at once and no other way */
 	MEDGE_RING_IN_USE,
-	MEDGE_RING_LEFT,		/* for the one that was offered: see enum medge_resize_step */
+	MEDGE_RING_LEFT,		/* for the one offered: enum medge_resize_step */
 };
 
 /* For which completions there is to be an event. */
