@@ -24,6 +24,7 @@ suite() {
 	done < <("$LAB/selftest.sh" --list)
 	entry demo "$LAB/lab" demo
 	entry pyverbs-build tests/verbs/get-pyverbs
+	[[ ! $LONG ]] || entry pyverbs-build-65 tests/verbs/get-pyverbs 65.0
 	entry perftest-build "$LAB/lab" build perftest
 	entry cost "$LAB/lab" bench cost
 	entry package "$LAB/lab" package

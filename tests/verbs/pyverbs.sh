@@ -10,6 +10,7 @@
 # lab beside: --type medge,rxe,siw -- 56.1
 # lab beside:
 # lab beside: --kernel debug
+# lab long: --type medge,rxe,siw -- 65.0
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -27,7 +28,7 @@ unpack_distribution() {
 }
 
 find_built() {
-	local dir=${LAB_BUILD%/tree/*}/rdma-core/$RELEASE
+	local dir=${LAB_BUILD%/tree/*}/rdma-core/$RELEASE name
 	if ! [ -e "$dir/pyverbs/complete" ]; then
 		echo "rdma-core $RELEASE is not built: run $HERE/get-pyverbs $RELEASE"
 		exit 77
@@ -36,7 +37,20 @@ find_built() {
 	PROVIDERS=$WORK/providers
 	mkdir "$PROVIDERS"
 	cp "$LIBRARIES"/lib{rxe,siw}-rdmav*.so "$PROVIDERS"
-	cp "${LAB_BUILD%/build}"/stage/usr/lib/*/libibverbs/libmedge-rdmav*.so "$PROVIDERS"
+	name=$(cd "$LIBRARIES" && echo librxe-rdmav*.so)
+	find_ours "libmedge${name#librxe}"
+}
+
+# The plugin of that release's private ABI: as it is packaged, or as a part of rdma-core.
+find_ours() {
+	local file
+	for file in "${LAB_BUILD%/build}"/stage/usr/lib/*/libibverbs/"$1" "${LAB_BUILD%/provider/build}/in-tree/build/lib/$1"; do
+		[ -e "$file" ] || continue
+		cp -L "$file" "$PROVIDERS"
+		return
+	done
+	echo "there is no $1: run tests/lab/lab check in-tree"
+	exit 77
 }
 
 # The providers of the same release stand where libibverbs looks for them.
