@@ -10,6 +10,10 @@
 #
 # They live in the first network namespace alone, so both ends meet on one device there: its QPs talk to each other.
 #
+# Not here, though they are built as modules: SMC-R, whose version 2 tells no MAC address of its own to a peer that is
+# not behind a router, and whose version 1 wants RoCE v1 GIDs, which medge and rxe have not; and RNBD, whose
+# server registers chunks as pages of 128 KiB, which fast registration refuses.
+#
 #   kernel_consumers.sh [nvme|rds]...    default: both
 #
 # lab beside: --rails 1 --mtu 9000
