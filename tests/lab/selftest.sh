@@ -99,6 +99,9 @@ case_wrong_arguments() {
 		exec --bond-mode 7 -- true
 		exec --kernel 5.4 -- true
 		exec --cpus 0 -- true
+		soak --hours
+		soak --minutes none
+		soak --rails 0
 		exec --cpus 5 -- true
 		exec --mem 3 -- true
 		exec --mem lots -- true
