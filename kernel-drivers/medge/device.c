@@ -39,8 +39,7 @@ static void dealloc_driver(struct ib_device *ibdev)
 	medge_poller_destroy(dev);
 	medge_rails_destroy(dev);
 	medge_nodes_destroy(dev);
-	WARN_ON(!xa_empty(&dev->qps));
-	xa_destroy(&dev->qps);
+	medge_qps_destroy(&dev->qps);
 	WARN_ON(!xa_empty(&dev->srqs));
 	xa_destroy(&dev->srqs);
 	medge_mr_table_destroy(dev);
@@ -258,14 +257,16 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 	int err;
 
 	name_device(&dev->ibdev, netdev);
-	xa_init(&dev->qps);
 	medge_ah_table_init(dev);
 	xa_init(&dev->srqs);
 	medge_rails_init(dev);
 	medge_nodes_init(dev);
-	err = medge_poller_init(dev);
+	err = medge_qps_init(&dev->qps, MEDGE_MAX_QP);
 	if (err)
 		return err;
+	err = medge_poller_init(dev);
+	if (err)
+		goto no_poller;
 	err = medge_stats_init(dev);
 	if (err)
 		goto no_stats;
@@ -290,6 +291,8 @@ no_groups:
 no_stats:
 	medge_stats_destroy(dev);
 	medge_poller_destroy(dev);
+no_poller:
+	medge_qps_destroy(&dev->qps);
 	return err;
 }
 

@@ -14,6 +14,7 @@
 #include "mcast.h"
 #include "node.h"
 #include "poller.h"
+#include "qpref.h"
 #include "rail.h"
 #include "stats.h"
 
@@ -48,10 +49,9 @@ struct medge_device {
 	struct medge_rails rails;
 	struct medge_nodes nodes;
 	struct medge_poller poller;
-	struct xarray qps;		/* struct medge_qp_ref by QPN; RCU read */
+	struct medge_qps qps;
 	struct xarray srqs;		/* XRC SRQs by number; RCU read */
 	atomic64_t dm_used;		/* bytes of device memory */
-	atomic_t num_qps;
 	struct rhashtable mrs;		/* by key; RCU read */
 	struct xarray ahs;		/* by number; under its own lock */
 	u32 next_ah;			/* the same */

@@ -29,7 +29,7 @@ static struct ib_qp *find_qp(struct medge_device *dev, u32 qpn)
 	struct ib_qp *ibqp = NULL;
 
 	rcu_read_lock();
-	ref = xa_load(&dev->qps, qpn);
+	ref = medge_qp_find(dev, qpn);
 	if (ref)
 		ibqp = ref->ibqp;
 	rcu_read_unlock();

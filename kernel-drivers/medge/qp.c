@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queue pairs: made, moved through their states, found by number, unmade. */
+/* Queue pairs: made, moved through their states, unmade. */
 #include <linux/etherdevice.h>
 #include <linux/log2.h>
 #include <linux/random.h>
@@ -12,71 +12,6 @@
 #include "srq.h"
 #include "verbs.h"
 
-/* ---- who is at work on it ---- */
-
-static void put_ref(struct medge_qp_ref *ref)
-{
-	if (refcount_dec_and_test(&ref->users))
-		complete(&ref->unused);
-}
-
-struct medge_qp *medge_qp_ref_get(struct medge_qp_ref *ref)
-{
-	struct medge_qp *qp;
-
-	if (!refcount_inc_not_zero(&ref->users))
-		return NULL;
-	qp = READ_ONCE(ref->qp);
-	if (!qp)
-		put_ref(ref);
-	return qp;
-}
-
-struct medge_qp *medge_qp_get(struct medge_device *dev, u32 qpn)
-{
-	struct medge_qp_ref *ref;
-	struct medge_qp *qp = NULL;
-
-	rcu_read_lock();
-	ref = xa_load(&dev->qps, qpn);
-	if (ref)
-		qp = medge_qp_ref_get(ref);
-	rcu_read_unlock();
-	return qp;
-}
-
-bool medge_qp_hold(struct medge_qp *qp)
-{
-	return medge_qp_ref_get(qp->ref);
-}
-
-void medge_qp_put(struct medge_qp *qp)
-{
-	/* The QP may be gone before complete() has returned; its ref is not. */
-	rcu_read_lock();
-	put_ref(qp->ref);
-	rcu_read_unlock();
-}
-
-/* Wait until nobody is at work on the QP, and let nobody in. */
-static void close_qp(struct medge_qp *qp)
-{
-	WRITE_ONCE(qp->ref->qp, NULL);
-	if (!refcount_dec_and_test(&qp->ref->users))
-		wait_for_completion(&qp->ref->unused);
-	/* It needs to be let in, so all it can do is to be cancelled. */
-	hrtimer_cancel(&qp->timer);
-	qp->timer_at = MEDGE_NEVER;
-	medge_kpost_stop(&qp->kpost);
-}
-
-static void open_qp(struct medge_qp *qp)
-{
-	reinit_completion(&qp->ref->unused);
-	WRITE_ONCE(qp->ref->qp, qp);
-	refcount_set_release(&qp->ref->users, 1);
-}
-
 void medge_qp_sync(struct medge_qp *qp)
 {
 	spin_lock_bh(&qp->lock);
@@ -84,30 +19,20 @@ void medge_qp_sync(struct medge_qp *qp)
 	medge_send_unlock(qp);
 }
 
-static void schedule_one(struct medge_qp *qp, u32 scheduler)
+static void schedule_one(struct medge_qp *qp, void *scheduler)
 {
 	spin_lock_bh(&qp->lock);
 	qp->now = ktime_get_ns();
 	if (qp->conn)
-		medge_conn_schedule(qp->conn, scheduler);
+		medge_conn_schedule(qp->conn, *(u32 *)scheduler);
 	medge_send_unlock(qp);
 }
 
 void medge_qps_schedule(struct medge_device *dev, u32 scheduler)
 {
-	struct medge_qp_ref *ref;
-	struct medge_qp *qp;
-	unsigned long qpn;
-
 	/* Before the QPs are told: one that is just connecting reads it. */
 	WRITE_ONCE(dev->scheduler, scheduler);
-	xa_for_each(&dev->qps, qpn, ref) {
-		qp = medge_qp_get(dev, qpn);
-		if (!qp)
-			continue;
-		schedule_one(qp, scheduler);
-		medge_qp_put(qp);
-	}
+	medge_qps_each(dev, schedule_one, &scheduler);
 }
 
 /* ---- the connection ---- */
@@ -261,7 +186,11 @@ static void set_state(struct medge_qp *qp, enum ib_qp_state state)
 static void stop_qp(struct medge_qp *qp)
 {
 	set_state(qp, IB_QPS_RESET);
-	close_qp(qp);
+	medge_qp_close(qp);
+	/* They need to be let in, so all they can do is to be cancelled. */
+	hrtimer_cancel(&qp->timer);
+	qp->timer_at = MEDGE_NEVER;
+	medge_kpost_stop(&qp->kpost);
 	cancel_work_sync(&qp->event_work);
 	qp->events = 0;
 	medge_faults_reset(qp);
@@ -278,7 +207,7 @@ static void reset_qp(struct medge_qp *qp)
 	qp->unsent = false;
 	qp->refused = false;
 	qp->flush_late = false;
-	open_qp(qp);
+	medge_qp_open(qp);
 }
 
 /* ---- create ---- */
@@ -469,33 +398,6 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	INIT_LIST_HEAD(&qp->srq_waits);
 }
 
-/*
- * A number nobody can guess. 0 and 1 are the special QPs' in verbs, and the
- * last stands for all members of a group.
- */
-static int publish_qp(struct medge_qp *qp)
-{
-	bool gsi = qp->ibqp.qp_type == IB_QPT_GSI;
-	int err;
-
-	qp->ref = kzalloc(sizeof(*qp->ref), GFP_KERNEL);
-	if (!qp->ref)
-		return -ENOMEM;
-	init_completion(&qp->ref->unused);
-	qp->ref->ibqp = &qp->ibqp;
-	do {
-		qp->qpn = gsi ? 1 : 2 + get_random_u32_below(BIT(24) - 3);
-		err = xa_insert(&qp->dev->qps, qp->qpn, qp->ref, GFP_KERNEL);
-	} while (err == -EBUSY && !gsi);
-	if (err) {
-		kfree(qp->ref);
-		return err;
-	}
-	qp->ibqp.qp_num = qp->qpn;
-	open_qp(qp);
-	return 0;
-}
-
 /* What its process does not see of it; of the connection even before there is one. */
 static size_t hidden_bytes(const struct medge_qp *qp)
 {
@@ -526,13 +428,12 @@ static int build_qp(struct medge_qp *qp, struct ib_qp_init_attr *init,
 	qp->init = *init;
 	if (udata && ib_copy_to_udata(udata, &resp, sizeof(resp)))
 		return -EFAULT;
-	return publish_qp(qp);
+	return medge_qp_publish(qp);
 }
 
 int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata)
 {
-	struct medge_device *dev = to_medge_device(ibqp->device);
 	struct medge_create_qp_req req;
 	struct medge_qp *qp = to_medge_qp(ibqp);
 	int err;
@@ -542,14 +443,11 @@ int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		err = read_request(udata, &req);
 	if (err)
 		return err;
-	if (!atomic_add_unless(&dev->num_qps, 1, MEDGE_MAX_QP))
-		return -ENOMEM;
 
 	init_qp(qp, init, &req);
 	err = build_qp(qp, init, udata);
 	if (err) {
 		destroy_queues(qp);
-		atomic_dec(&dev->num_qps);
 		return err;
 	}
 	medge_poller_add(qp);
@@ -559,15 +457,12 @@ int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct medge_qp *qp = to_medge_qp(ibqp);
-	struct medge_device *dev = qp->dev;
 
 	medge_poller_remove(qp);
 	stop_qp(qp);
 	medge_srq_forget(qp);
-	xa_erase(&dev->qps, qp->qpn);
-	kfree_rcu(qp->ref, rcu);
+	medge_qp_withdraw(qp);
 	destroy_queues(qp);
-	atomic_dec(&dev->num_qps);
 	return 0;
 }
 

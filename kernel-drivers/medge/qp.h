@@ -3,10 +3,8 @@
 #ifndef MEDGE_QP_H
 #define MEDGE_QP_H
 
-#include <linux/completion.h>
 #include <linux/hrtimer.h>
 #include <linux/mutex.h>
-#include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 
@@ -16,6 +14,7 @@
 #include "mr.h"
 #include "pin.h"
 #include "poller.h"
+#include "qpref.h"
 #include "rail.h"
 #include "ring.h"
 #include "transport/conn.h"
@@ -58,18 +57,6 @@ struct medge_recv_snap {
 	bool relaxed;			/* all its memory is */
 	u8 status;			/* enum medge_status: an SGE is bad */
 	struct medge_sge sge[];
-};
-
-/*
- * What the QP table holds. It lives an RCU grace period longer than its QP,
- * which ib_core frees at once when destroy returns.
- */
-struct medge_qp_ref {
-	struct medge_qp *qp;		/* NULL: QP is being reset or destroyed */
-	struct ib_qp *ibqp;
-	refcount_t users;		/* and one of the QP's own */
-	struct completion unused;
-	struct rcu_head rcu;
 };
 
 /**
@@ -228,17 +215,6 @@ int medge_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int medge_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_qp_init_attr *init);
 int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
-
-/* Find a QP by number and count as its user; NULL: none. RCU inside. */
-struct medge_qp *medge_qp_get(struct medge_device *dev, u32 qpn);
-/*
- * The same for who has the QP (a post, its timer): false if it is being reset
- * or destroyed and must be left alone. @conn stays while one is a user.
- */
-bool medge_qp_hold(struct medge_qp *qp);
-void medge_qp_put(struct medge_qp *qp);
-/* The same for who holds its ref, RCU inside. */
-struct medge_qp *medge_qp_ref_get(struct medge_qp_ref *ref);
 
 /* Have it follow its node's paths, which have changed. In softirq. */
 void medge_qp_sync(struct medge_qp *qp);

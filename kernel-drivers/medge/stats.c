@@ -109,23 +109,17 @@ void medge_stats_retire(struct medge_device *dev,
 	spin_unlock_bh(&dev->retired_lock);
 }
 
+static void add_conn(struct medge_qp *qp, void *sum)
+{
+	spin_lock_bh(&qp->lock);
+	if (qp->conn)
+		add_conn_stats(sum, medge_conn_stats(qp->conn));
+	spin_unlock_bh(&qp->lock);
+}
+
 static void sum_conns(struct medge_device *dev, struct medge_conn_stats *sum)
 {
-	struct medge_qp_ref *ref;
-	struct medge_qp *qp;
-	unsigned long qpn;
-
-	xa_for_each(&dev->qps, qpn, ref) {
-		qp = medge_qp_get(dev, qpn);
-		if (!qp)
-			continue;
-		spin_lock_bh(&qp->lock);
-		if (qp->conn)
-			add_conn_stats(sum, medge_conn_stats(qp->conn));
-		spin_unlock_bh(&qp->lock);
-		medge_qp_put(qp);
-		cond_resched();
-	}
+	medge_qps_each(dev, add_conn, sum);
 	spin_lock_bh(&dev->retired_lock);
 	add_conn_stats(sum, dev->retired);
 	spin_unlock_bh(&dev->retired_lock);
