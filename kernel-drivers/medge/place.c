@@ -187,6 +187,22 @@ static void source_start(struct source *src, const struct sk_buff *skb, u32 from
 	}
 }
 
+/* The @len bytes of @skb at @from, where they lie together; NULL: they do not. */
+static const u8 *source_at(const struct sk_buff *skb, u32 from, u32 len)
+{
+	const struct skb_shared_info *si = skb_shinfo(skb);
+	const u8 *frag;
+
+	if (from + len <= skb_headlen(skb))
+		return skb->data + from;
+	if (from < skb_headlen(skb) || !si->nr_frags)
+		return NULL;
+	from -= skb_headlen(skb);
+	frag = from + len <= skb_frag_size(&si->frags[0]) ?
+	       skb_frag_address(&si->frags[0]) : NULL;
+	return frag ? frag + from : NULL;
+}
+
 static bool source_read(struct source *src, u8 *to, u32 len)
 {
 	while (len) {
@@ -255,16 +271,28 @@ bool medge_place_datagram(struct medge_qp *qp,
 	return medge_walk_end(&w) && ok;
 }
 
-/* Bytes of a message that become visible after all others. */
-enum { LAST_BYTES = 8 };
+enum {
+	/* Bytes of a message that become visible after all others. */
+	LAST_BYTES = 8,
+	/* Pieces up to this are small: what they cost is not the copy. */
+	SMALL = 512,
+};
 
-/* They are one store, where the memory allows. */
+/*
+ * They are one store, where the memory allows, and after all else: memcpy() may
+ * go backward, but the message's last byte tells those who poll it that all
+ * others are there.
+ */
+static void store_last(u8 *to, const u8 *last, u32 len)
+{
+	if (len == sizeof(u64))
+		put_unaligned(get_unaligned((u64 *)last), (u64 *)to);
+	else
+		memcpy(to, last, len);
+}
+
 static bool write_last(struct medge_walk *w, const u8 *last, u32 len)
 {
-	/*
-	 * memcpy() may go backward, but the message's last byte tells those
-	 * who poll it that all others are there.
-	 */
 	smp_wmb();
 	while (len) {
 		struct page *page;
@@ -274,16 +302,40 @@ static bool write_last(struct medge_walk *w, const u8 *last, u32 len)
 		if (!n)
 			return false;
 		to = kmap_local_page(page);
-		if (n == sizeof(u64))
-			put_unaligned(get_unaligned((u64 *)last),
-				      (u64 *)(to + off));
-		else
-			memcpy(to + off, last, n);
+		store_last(to + off, last, n);
 		flush_dcache_page(page);
 		kunmap_local(to);
 		last += n;
 		len -= n;
 	}
+	return true;
+}
+
+/*
+ * A small piece that lies in one place and goes to one page: what most of a
+ * list's are. Return: it was that, and is there; else nothing has happened.
+ */
+static bool write_small(struct medge_walk *w, struct sk_buff *skb,
+			const struct medge_op *op, u32 last)
+{
+	const u8 *from = source_at(skb, op->data_off, op->len);
+	u32 n, off, most = op->len - last;
+	struct page *page;
+	u8 *to;
+
+	if (!from)
+		return false;
+	n = medge_walk_next(w, op->len, &page, &off);
+	if (n != op->len) {
+		medge_walk_back(w, n);
+		return false;
+	}
+	to = kmap_local_page(page);
+	memcpy(to + off, from, most);
+	smp_wmb();
+	store_last(to + off + most, from + most, last);
+	flush_dcache_page(page);
+	kunmap_local(to);
 	return true;
 }
 
@@ -297,6 +349,8 @@ static bool write_piece(struct medge_walk *w, struct sk_buff *skb,
 
 	if (op->offset + len == op->op_len)
 		last = min_t(u32, len, LAST_BYTES);
+	if (len <= SMALL && write_small(w, skb, op, last))
+		return medge_walk_end(w);
 	source_start(&src, skb, op->data_off);
 	ok = walk_write(w, &src, len - last);
 	if (ok && last)

@@ -65,6 +65,13 @@ static inline u32 medge_walk_next(struct medge_walk *w, u32 max,
 	return len;
 }
 
+/* Take the last step back, of @len bytes. */
+static inline void medge_walk_back(struct medge_walk *w, u32 len)
+{
+	w->skip -= len;
+	w->left += len;
+}
+
 /* Return: false if the way had a fault or the list was too short. */
 bool medge_walk_end(struct medge_walk *w);
 
