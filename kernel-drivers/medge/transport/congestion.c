@@ -234,12 +234,19 @@ static void grow(struct medge_cong *g)
 	g->window = min_t(u32, g->window, WINDOW_MAX);
 }
 
-/* While the window doubles, round trips differ by the queue that grows with it. */
+/*
+ * While the window doubles, round trips differ by the queue that grows with it,
+ * and half of it is believed: with none, a first round that met a stall would
+ * say that the path is slow and full, and it would not be tried again.
+ */
 static void note_noise(struct medge_cong *g)
 {
+	u64 is = g->round_max - g->round_min;
+
 	g->noise -= g->noise / NOISE_PART;
-	if (g->window >= g->threshold)
-		g->noise = max(g->noise, g->round_max - g->round_min);
+	if (is <= g->noise)
+		return;
+	g->noise = g->window < g->threshold ? g->noise + (is - g->noise) / 2 : is;
 }
 
 static void end_round(struct medge_cong *g, u64 now)
