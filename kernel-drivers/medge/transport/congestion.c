@@ -20,7 +20,7 @@ enum {
 	 * again; a round forgets this part of it. A mean has forgotten the last time
 	 * when the next one comes, and then takes it for a queue of ours.
 	 */
-	NOISE_PART = 32,
+	NOISE_PART = 10,
 	/* Where as much comes back: so many more, for that queue and its noise. */
 	RETURN = 2,
 	/* Of the excess so many per mille are taken off, but never more than half. */
@@ -234,19 +234,12 @@ static void grow(struct medge_cong *g)
 	g->window = min_t(u32, g->window, WINDOW_MAX);
 }
 
-/*
- * While the window doubles, round trips differ by the queue that grows with it,
- * and half of it is believed: with none, a first round that met a stall would
- * say that the path is slow and full, and it would not be tried again.
- */
+/* While the window doubles, round trips differ by the queue that grows with it. */
 static void note_noise(struct medge_cong *g)
 {
-	u64 is = g->round_max - g->round_min;
-
 	g->noise -= g->noise / NOISE_PART;
-	if (is <= g->noise)
-		return;
-	g->noise = g->window < g->threshold ? g->noise + (is - g->noise) / 2 : is;
+	if (g->window >= g->threshold)
+		g->noise = max(g->noise, g->round_max - g->round_min);
 }
 
 static void end_round(struct medge_cong *g, u64 now)
@@ -257,7 +250,8 @@ static void end_round(struct medge_cong *g, u64 now)
 	note_noise(g);
 	g->rtt = g->rtt ? g->rtt - g->rtt / 4 + g->round_min / 4 : g->round_min;
 	if (off) {
-		g->was_full = true;
+		/* The first time may have been a stall, and the next ones tell. */
+		g->was_full |= g->window >= g->threshold;
 		g->window -= div_u64((u64)g->window * off, 1000);
 		g->window = max(g->window, g->frame / LEAST);
 		g->threshold = g->window;
