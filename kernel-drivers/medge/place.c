@@ -293,6 +293,7 @@ static void store_last(u8 *to, const u8 *last, u32 len)
 
 static bool write_last(struct medge_walk *w, const u8 *last, u32 len)
 {
+	/* Not before the rest, see store_last(). */
 	smp_wmb();
 	while (len) {
 		struct page *page;
@@ -332,6 +333,7 @@ static bool write_small(struct medge_walk *w, struct sk_buff *skb,
 	}
 	to = kmap_local_page(page);
 	memcpy(to + off, from, most);
+	/* See store_last(). */
 	smp_wmb();
 	store_last(to + off + most, from + most, last);
 	flush_dcache_page(page);
