@@ -88,6 +88,18 @@ static int choice_find(const char *buf, u32 n, const char *(*name)(u32 i))
 	return -EINVAL;
 }
 
+/* For what takes effect by being there. */
+static ssize_t choice_store(const char *buf, size_t count, u32 n,
+			    const char *(*name)(u32 i), u32 *to)
+{
+	int i = choice_find(buf, n, name);
+
+	if (i < 0)
+		return i;
+	WRITE_ONCE(*to, i);
+	return count;
+}
+
 static ssize_t scheduler_show(struct device *device,
 			      struct device_attribute *attr, char *buf)
 {
@@ -119,12 +131,8 @@ static ssize_t integrity_store(struct device *device,
 			       struct device_attribute *attr, const char *buf,
 			       size_t count)
 {
-	int i = choice_find(buf, MEDGE_INTEGRITIES, medge_integrity_name);
-
-	if (i < 0)
-		return i;
-	WRITE_ONCE(device_of(device)->integrity, i);
-	return count;
+	return choice_store(buf, count, MEDGE_INTEGRITIES, medge_integrity_name,
+			    &device_of(device)->integrity);
 }
 static DEVICE_ATTR_RW(integrity);
 
@@ -139,12 +147,8 @@ static ssize_t loopback_store(struct device *device,
 			      struct device_attribute *attr, const char *buf,
 			      size_t count)
 {
-	int i = choice_find(buf, MEDGE_LOOPBACKS, medge_loopback_name);
-
-	if (i < 0)
-		return i;
-	WRITE_ONCE(device_of(device)->loopback, i);
-	return count;
+	return choice_store(buf, count, MEDGE_LOOPBACKS, medge_loopback_name,
+			    &device_of(device)->loopback);
 }
 static DEVICE_ATTR_RW(loopback);
 
