@@ -164,14 +164,6 @@ static int move_ring(struct medge_cq *cq, struct medge_ring *to)
 	return 0;
 }
 
-/* @ring is offered from here on, and becomes what was until now. */
-static void exchange_offer(struct medge_cq *cq, struct medge_ring *ring)
-{
-	spin_lock_bh(&cq->lock);
-	swap(cq->offered, *ring);
-	spin_unlock_bh(&cq->lock);
-}
-
 static int offer_ring(struct medge_cq *cq, u32 cqe, struct ib_udata *udata)
 {
 	struct medge_create_cq_resp resp = {};
@@ -186,7 +178,7 @@ static int offer_ring(struct medge_cq *cq, u32 cqe, struct ib_udata *udata)
 		return err;
 	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
 	if (!err)
-		exchange_offer(cq, &ring);
+		medge_ring_offer(&cq->offered, &ring, &cq->lock);
 	medge_ring_destroy(&ring);
 	return err;
 }
@@ -196,7 +188,7 @@ static int take_ring(struct medge_cq *cq)
 	struct medge_ring ring = {};
 	int err;
 
-	exchange_offer(cq, &ring);
+	medge_ring_offer(&cq->offered, &ring, &cq->lock);
 	spin_lock_bh(&cq->lock);
 	err = move_ring(cq, &ring);
 	spin_unlock_bh(&cq->lock);
@@ -207,15 +199,12 @@ static int take_ring(struct medge_cq *cq)
 
 static int read_resize(struct medge_resize_cq_req *req, struct ib_udata *udata)
 {
-	size_t len = min(sizeof(*req), udata->inlen);
+	int err = medge_udata_read(udata, req, sizeof(*req));
 
-	if (ib_copy_from_udata(req, udata, len))
-		return -EFAULT;
-	if (req->reserved || req->step > MEDGE_RESIZE_DECLINE ||
-	    (udata->inlen > len &&
-	     !ib_is_udata_cleared(udata, len, udata->inlen - len)))
-		return -EOPNOTSUPP;
-	return 0;
+	if (err)
+		return err;
+	return req->reserved || req->step > MEDGE_RESIZE_DECLINE ?
+	       -EOPNOTSUPP : 0;
 }
 
 int medge_resize_cq(struct ib_cq *ibcq, unsigned int cqe,
@@ -232,7 +221,7 @@ int medge_resize_cq(struct ib_cq *ibcq, unsigned int cqe,
 	if (err)
 		return err;
 	if (req.step == MEDGE_RESIZE_DECLINE) {
-		exchange_offer(cq, &ring);
+		medge_ring_offer(&cq->offered, &ring, &cq->lock);
 		medge_ring_destroy(&ring);
 		return 0;
 	}

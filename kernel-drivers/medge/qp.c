@@ -356,19 +356,16 @@ static void destroy_queues(struct medge_qp *qp)
 /* What the user asked of us; a provider may know fewer flags than we, or more. */
 static int read_request(struct ib_udata *udata, struct medge_create_qp_req *req)
 {
-	size_t len;
+	int err;
 
 	*req = (struct medge_create_qp_req) {};
 	if (!udata)
 		return 0;
 	if (udata->outlen < sizeof(struct medge_create_qp_resp))
 		return -EINVAL;
-	len = min(sizeof(*req), udata->inlen);
-	if (ib_copy_from_udata(req, udata, len))
-		return -EFAULT;
-	if (udata->inlen > len &&
-	    !ib_is_udata_cleared(udata, len, udata->inlen - len))
-		return -EOPNOTSUPP;
+	err = medge_udata_read(udata, req, sizeof(*req));
+	if (err)
+		return err;
 	if (req->flags & ~(MEDGE_CREATE_QP_RELAXED | MEDGE_CREATE_QP_POLLED) ||
 	    req->reserved)
 		return -EOPNOTSUPP;

@@ -109,6 +109,14 @@ void medge_ring_exchange(struct medge_ring *ring, struct medge_ring *other)
 	swap(*ring, *other);
 }
 
+void medge_ring_offer(struct medge_ring *offered, struct medge_ring *ring,
+		      spinlock_t *lock)
+{
+	spin_lock_bh(lock);
+	swap(*offered, *ring);
+	spin_unlock_bh(lock);
+}
+
 void medge_ring_destroy(struct medge_ring *ring)
 {
 	if (!ring->hdr)

@@ -8,6 +8,7 @@
 #ifndef MEDGE_RING_H
 #define MEDGE_RING_H
 
+#include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/medge-abi.h>
 
@@ -29,6 +30,12 @@ int medge_ring_create(struct medge_ring *ring, struct ib_ucontext *uctx,
 		      u32 nentries, u32 shift, struct medge_ring_map *map);
 /* @ring is the other from here on, which its user can see in the one he has. */
 void medge_ring_exchange(struct medge_ring *ring, struct medge_ring *other);
+/*
+ * @ring is what is offered from here on to who resizes, and becomes what was until
+ * now (see enum medge_resize_step). @lock guards @offered.
+ */
+void medge_ring_offer(struct medge_ring *offered, struct medge_ring *ring,
+		      spinlock_t *lock);
 void medge_ring_destroy(struct medge_ring *ring);
 /* Empty it, on both sides; nobody uses it meanwhile. Indices start at 0 again. */
 void medge_ring_reset(struct medge_ring *ring);

@@ -298,7 +298,7 @@ static int read_resize(struct medge_modify_srq_req *req,
 		       const struct ib_srq_attr *attr,
 		       enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
-	size_t len;
+	int err;
 
 	if (!attr->max_wr || attr->max_wr > MEDGE_MAX_QP_WR ||
 	    (mask & IB_SRQ_LIMIT && attr->srq_limit > attr->max_wr))
@@ -308,22 +308,11 @@ static int read_resize(struct medge_modify_srq_req *req,
 	/* A provider that could not follow. */
 	if (udata->inlen < sizeof(req->resp))
 		return -EOPNOTSUPP;
-	len = min(sizeof(*req), udata->inlen);
-	if (ib_copy_from_udata(req, udata, len))
-		return -EFAULT;
-	if (req->reserved || req->step > MEDGE_RESIZE_DECLINE ||
-	    (udata->inlen > len &&
-	     !ib_is_udata_cleared(udata, len, udata->inlen - len)))
-		return -EOPNOTSUPP;
-	return 0;
-}
-
-/* @ring is offered from here on, and becomes what was until now. */
-static void exchange_offer(struct medge_srq *srq, struct medge_ring *ring)
-{
-	spin_lock_bh(&srq->lock);
-	swap(srq->offered, *ring);
-	spin_unlock_bh(&srq->lock);
+	err = medge_udata_read(udata, req, sizeof(*req));
+	if (err)
+		return err;
+	return req->reserved || req->step > MEDGE_RESIZE_DECLINE ?
+	       -EOPNOTSUPP : 0;
 }
 
 static int offer_ring(struct medge_srq *srq, u32 max_wr,
@@ -341,7 +330,7 @@ static int offer_ring(struct medge_srq *srq, u32 max_wr,
 	if (udata)
 		err = tell_ring(req, &resp);
 	if (!err)
-		exchange_offer(srq, &ring);
+		medge_ring_offer(&srq->offered, &ring, &srq->lock);
 	medge_ring_destroy(&ring);
 	return err;
 }
@@ -352,7 +341,7 @@ static int take_ring(struct medge_srq *srq)
 	unsigned long irq;
 	int err;
 
-	exchange_offer(srq, &ring);
+	medge_ring_offer(&srq->offered, &ring, &srq->lock);
 	spin_lock_bh(&srq->lock);
 	spin_lock_irqsave(&srq->post_lock, irq);
 	err = move_ring(srq, &ring);
@@ -370,7 +359,7 @@ static int resize(struct medge_srq *srq, u32 max_wr, struct ib_udata *udata,
 	int err = 0;
 
 	if (req->step == MEDGE_RESIZE_DECLINE) {
-		exchange_offer(srq, &ring);
+		medge_ring_offer(&srq->offered, &ring, &srq->lock);
 		medge_ring_destroy(&ring);
 		return 0;
 	}

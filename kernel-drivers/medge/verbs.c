@@ -12,6 +12,19 @@
 #include "odp.h"
 #include "verbs.h"
 
+int medge_udata_read(struct ib_udata *udata, void *req, size_t size)
+{
+	size_t len = min(size, udata->inlen);
+
+	if (ib_copy_from_udata(req, udata, len))
+		return -EFAULT;
+	memset(req + len, 0, size - len);
+	if (udata->inlen > len &&
+	    !ib_is_udata_cleared(udata, len, udata->inlen - len))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
 int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		       struct ib_udata *udata)
 {

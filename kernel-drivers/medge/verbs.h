@@ -27,6 +27,12 @@ static inline struct ib_ucontext *medge_udata_context(struct ib_udata *udata)
 	return uc ? &uc->ibuc : NULL;
 }
 
+/*
+ * What a command's driver part says, @size bytes of it; a provider may know less of
+ * it than we, which reads as 0, or more, which must be 0 (-EOPNOTSUPP, -EFAULT).
+ */
+int medge_udata_read(struct ib_udata *udata, void *req, size_t size);
+
 /* ib_device_ops */
 int medge_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		       struct ib_udata *udata);
