@@ -30,13 +30,41 @@ static int add_page(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
+/* The region may begin or end within it, so that not all of it need be memory. */
+static int add_large_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct medge_mr *mr = to_medge_mr(ibmr);
+
+	if (mr->npages == mr->max_pages)
+		return -ENOMEM;
+	mr->fast[mr->npages++] = addr;
+	return 0;
+}
+
+/*
+ * Pages of the kernel's size are found as those of all regions are. Larger ones,
+ * in which servers register memory that they cut into chunks, take a longer way.
+ */
 int medge_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents,
 		    unsigned int *offset)
 {
-	if (ibmr->page_size != PAGE_SIZE)
+	struct medge_mr *mr = to_medge_mr(ibmr);
+	bool large = ibmr->page_size > PAGE_SIZE;
+
+	if (ibmr->page_size < PAGE_SIZE || !is_power_of_2(ibmr->page_size))
 		return -EINVAL;
-	to_medge_mr(ibmr)->npages = 0;
-	return ib_sg_to_pages(ibmr, sg, nents, offset, add_page);
+	mr->npages = 0;
+	mr->pages = large ? NULL : (struct page **)mr->fast;
+	return ib_sg_to_pages(ibmr, sg, nents, offset,
+			      large ? add_large_page : add_page);
+}
+
+unsigned long medge_frwr_address(const struct medge_mr *mr, u64 addr)
+{
+	u64 pos = addr - mr->iova + mr->page_off;
+
+	return mr->fast[pos >> ilog2(mr->ibmr.page_size)] +
+	       (pos & (mr->ibmr.page_size - 1));
 }
 
 /* RCU read side. The tag is the consumer's, and he has set it before he posts. */
@@ -67,7 +95,7 @@ bool medge_frwr_register(const struct medge_qp *qp,
 		mr->access = wqe->bind_access;
 		mr->iova = mr->ibmr.iova;
 		mr->length = mr->ibmr.length;
-		mr->page_off = mr->ibmr.iova & ~PAGE_MASK;
+		mr->page_off = mr->ibmr.iova & (mr->ibmr.page_size - 1);
 		/* Who sees it valid sees the rest. */
 		smp_store_release(&mr->invalid, false);
 	}

@@ -19,6 +19,9 @@ bool medge_frwr_register(const struct medge_qp *qp,
  */
 bool medge_frwr_invalidate(const struct medge_qp *qp, u32 key);
 
+/* Where in the kernel's memory @addr of @mr is, whose pages are larger than the kernel's. */
+unsigned long medge_frwr_address(const struct medge_mr *mr, u64 addr);
+
 /* ib_device_ops */
 struct ib_mr *medge_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
 			     u32 max_num_sg);

@@ -185,7 +185,7 @@ static struct medge_mr *make_user_mr(struct ib_pd *pd, struct dma_buf *buf,
 static void free_user_mr(struct medge_mr *mr)
 {
 	medge_odp_destroy(mr);
-	kvfree(mr->pages);
+	kvfree(mr->fast ?: (void *)mr->pages);
 	ib_umem_release(mr->umem);
 	medge_dmabuf_unmap(mr);
 	kfree_rcu(mr, rcu);
@@ -254,12 +254,12 @@ struct ib_mr *medge_mr_to_fill(struct ib_pd *pd, u32 max_pages)
 	mr->ibmr.pd = pd;
 	refcount_set(&mr->ref, 1);
 	init_completion(&mr->gone);
-	mr->pages = kvcalloc(max_pages, sizeof(*mr->pages), GFP_KERNEL);
-	if (mr->pages)
+	mr->fast = kvcalloc(max_pages, sizeof(*mr->fast), GFP_KERNEL);
+	if (mr->fast)
 		err = publish(to_medge_device(pd->device), mr);
 	if (!err)
 		return &mr->ibmr;
-	kvfree(mr->pages);
+	kvfree(mr->fast);
 	kfree(mr);
 	return ERR_PTR(err);
 }
@@ -283,7 +283,7 @@ struct page *medge_mr_find_page(const struct medge_mr *mr, u64 addr, int access)
 	if (mr->odp)
 		return medge_odp_page(mr->odp, addr - mr->iova + mr->start,
 				      access & MEDGE_WRITE_RIGHTS);
-	return medge_mr_kernel_page(addr);
+	return medge_mr_kernel_page(mr->fast ? medge_frwr_address(mr, addr) : addr);
 }
 
 /* Such may be mapped that has no page. */

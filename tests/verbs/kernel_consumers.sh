@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Consumers in the kernel, its own and unmodified: NVMe over RDMA, host and target, and reliable datagram sockets.
-# Random data is written to the remote disk, and read again past all caches; what the target has is compared, too.
+# Consumers in the kernel, its own and unmodified: NVMe over RDMA and RNBD, hosts and targets, and reliable datagram
+# sockets. Random data is written to the remote disk, and read again past all caches; what the target has is compared,
+# too. RNBD's server registers its memory in pages of 128 KiB, NVMe's host in the kernel's own.
 # Of datagrams, each must come once, whole and in order.
 #
 # On the debug kernel without RDS, for which lockdep has a complaint of its own as of Linux 7.2: rds_trans_sem is taken
@@ -10,14 +11,13 @@
 #
 # They live in the first network namespace alone, so both ends meet on one device there: its QPs talk to each other.
 #
-# Not here, though they are built as modules: SMC-R, whose version 2 tells no MAC address of its own to a peer that is
-# not behind a router, and whose version 1 wants RoCE v1 GIDs, which medge and rxe have not; and RNBD, whose
-# server registers chunks as pages of 128 KiB, which fast registration refuses.
+# Not here, though it is built as a module: SMC-R, whose version 2 tells no MAC address of its own to a peer that is
+# not behind a router, and whose version 1 wants RoCE v1 GIDs, which medge and rxe have not.
 #
-#   kernel_consumers.sh [nvme|rds]...    default: both
+#   kernel_consumers.sh [nvme|rnbd|rds]...    default: all
 #
 # lab beside: --rails 1 --mtu 9000
-# lab beside: --rails 1 --mtu 9000 --kernel debug -- nvme
+# lab beside: --rails 1 --mtu 9000 --kernel debug -- nvme rnbd
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -25,7 +25,7 @@ set -u
 IP=10.55.0.1 DEV=${TYPE}_t NQN=medge-test
 CONFIG=/sys/kernel/config
 MEGABYTES=64
-[ "${KERNEL:-}" != debug ] || MEGABYTES=16
+[ "${KERNEL:-}" != debug ] || MEGABYTES=8
 
 setup_device() {
 	ip link add t0 mtu 9000 type veth peer name t1 mtu 9000
@@ -36,11 +36,15 @@ setup_device() {
 	gid_index "$DEV" "$IP" >/dev/null || failed "$DEV has no GID"
 }
 
+make_disk() {
+	truncate -s "${MEGABYTES}M" "$WORK/disk"
+	LOOP=$(losetup -f --show "$WORK/disk")
+}
+
 setup_target() {
 	local subsystem=$CONFIG/nvmet/subsystems/$NQN port=$CONFIG/nvmet/ports/1
 	mountpoint -q "$CONFIG" || mount -t configfs none "$CONFIG"
-	truncate -s "${MEGABYTES}M" "$WORK/disk"
-	LOOP=$(losetup -f --show "$WORK/disk") || return
+	make_disk || return
 	mkdir "$subsystem" "$subsystem/namespaces/1" "$port" || return
 	echo 1 >"$subsystem/attr_allow_any_host"
 	echo "$LOOP" >"$subsystem/namespaces/1/device_path"
@@ -105,6 +109,35 @@ nvme() {
 	disconnect
 }
 
+# The kernel's modules are not installed: they are where it was built, beside our own's directory, which has its name.
+load() {
+	local module drivers
+	drivers=${LAB_BUILD%/tree/*}/kernel/$(basename "$(dirname "$(plan MODULE)")")/drivers
+	for module; do
+		run "insmod ${module##*/}" 20 insmod "$drivers/$module.ko" || return
+	done
+}
+
+rnbd() {
+	local before
+	load infiniband/ulp/rtrs/rtrs-{core,client,server} block/rnbd/rnbd-{server,client} || return
+	before=$(counter tx_bytes)
+	DISK=/dev/rnbd0
+	if make_disk && echo "sessname=medge path=ip:$IP device_path=$LOOP access_mode=rw" >/sys/class/rnbd-client/ctl/map_device &&
+		[ -b "$DISK" ]; then
+		copy 4k
+		copy 1M
+		copy_cached
+		run "unmap" 60 sh -c "echo normal >/sys/block/${DISK#/dev/}/rnbd/unmap_device"
+		# Each byte came and went three times.
+		(($(counter tx_bytes) - before > 5 * (MEGABYTES << 20))) || failed "rnbd: the blocks did not go over $DEV"
+	else
+		failed "no disk over RTRS"
+	fi
+	run "rmmod" 60 rmmod rnbd_client rnbd_server rtrs_client rtrs_server rtrs_core
+	losetup -d "$LOOP"
+}
+
 rds() {
 	local p before
 	before=$(counter tx_bytes)
@@ -126,13 +159,14 @@ if ! [ -e /dev/nvme-fabrics ] || ! [ -d /proc/sys/net/rds ]; then
 fi
 choose_seed
 setup_device
-[ $# != 0 ] || set -- nvme rds
+[ $# != 0 ] || set -- nvme rnbd rds
 for part; do
 	case $part in
 	nvme) nvme ;;
 	rds) rds ;;
+	rnbd) rnbd ;;
 	*)
-		echo "usage: kernel_consumers.sh [nvme|rds]..." >&2
+		echo "usage: kernel_consumers.sh [nvme|rnbd|rds]..." >&2
 		exit 2
 		;;
 	esac
