@@ -30,6 +30,13 @@
 	ibv_cmd_create_cq_ex(vctx, attr, vcq, cmd, cmd_size, resp, resp_size, 0)
 #endif
 
+#if IBVERBS_PABI_VERSION >= 64
+#define MEDGE_QUERY_PORT_SPEED .query_port_speed = ibv_cmd_query_port_speed,
+#else
+/* Not asked for: until rdma-core 56 is no longer served. */
+#define MEDGE_QUERY_PORT_SPEED
+#endif
+
 #if IBVERBS_PABI_VERSION == 34
 /*
  * struct ibv_qp_ex has grown by wr_flush within private ABI 34, and what follows

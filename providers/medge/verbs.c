@@ -429,6 +429,7 @@ const struct verbs_context_ops medge_context_ops = {
 	.post_srq_recv = medge_post_srq_recv,
 	.query_device_ex = medge_query_device_ex,
 	.query_port = medge_query_port,
+	MEDGE_QUERY_PORT_SPEED
 	.query_qp = medge_query_qp,
 	.query_srq = medge_query_srq,
 	.query_rt_values = medge_query_rt_values,
