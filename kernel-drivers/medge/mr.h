@@ -39,9 +39,9 @@ struct medge_mr {
 	u64 iova;			/* no pages: the address of kernel memory */
 	u64 length;
 	u32 page_off;			/* of iova in pages[0] */
-	struct page **pages;		/* kvmalloc'd; NULL: all kernel memory, or large ones in @fast */
+	struct page **pages;		/* kvmalloc'd; NULL: kernel memory, or see @fast */
 	u32 npages;
-	unsigned long *fast;		/* of fast registration: what pages[] is, or large pages' addresses */
+	unsigned long *fast;		/* of max_pages: pages[], or where larger ones are */
 	struct ib_umem *umem;
 	struct dma_buf *dmabuf;		/* whose pages they are: not to be kept */
 	struct iosys_map dmabuf_at;
