@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Addresses: where datagrams and connections lead, as ib_core resolved it. */
+#include <linux/completion.h>
 #include <linux/etherdevice.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 #include <rdma/medge-abi.h>
 #include <rdma/uverbs_ioctl.h>
@@ -36,6 +38,52 @@ int medge_l2_resolve(struct medge_device *dev, const struct rdma_ah_attr *attr,
 	if (!ether_addr_equal(smac, dev->netdev->dev_addr))
 		return -EOPNOTSUPP;
 	return 0;
+}
+
+enum { MAC_WAIT_MS = 1000 };
+
+struct mac_answer {
+	struct completion come;
+	int err;
+};
+
+static void take_mac(int err, struct sockaddr *src, struct rdma_dev_addr *addr,
+		     void *context)
+{
+	struct mac_answer *answer = context;
+
+	answer->err = err;
+	complete(&answer->come);
+}
+
+int medge_mac_find(struct rdma_ah_attr *attr)
+{
+	const struct ib_gid_attr *sgid = attr->grh.sgid_attr;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} from, to;
+	/* The network is that of the GID's interface. */
+	struct rdma_dev_addr found = { .net = &init_net, .sgid_attr = sgid };
+	struct mac_answer answer;
+	int err;
+
+	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE || !sgid)
+		return -EINVAL;
+	rdma_gid2ip(&from.any, &sgid->gid);
+	rdma_gid2ip(&to.any, &attr->grh.dgid);
+	if (from.any.sa_family != to.any.sa_family)
+		return -EINVAL;
+	init_completion(&answer.come);
+	err = rdma_resolve_ip(&from.any, &to.any, &found, MAC_WAIT_MS, take_mac,
+			      true, &answer);
+	if (err)
+		return err;
+	wait_for_completion(&answer.come);
+	if (!answer.err)
+		ether_addr_copy(attr->roce.dmac, found.dst_dev_addr);
+	return answer.err;
 }
 
 static int resolve(struct medge_device *dev, const struct rdma_ah_attr *attr,

@@ -35,6 +35,9 @@ void medge_ah_table_init(struct medge_device *dev);
 int medge_l2_resolve(struct medge_device *dev, const struct rdma_ah_attr *attr,
 		     struct medge_l2 *l2);
 
+/* What a consumer in the kernel has left open: the MAC address, in the peer's GID. May sleep. */
+int medge_mac_find(struct rdma_ah_attr *attr);
+
 /* The address of AH @number, if it is of @pd. Any context. */
 bool medge_av_get(struct ib_pd *pd, u32 number, struct medge_av *av);
 

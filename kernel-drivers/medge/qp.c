@@ -465,14 +465,20 @@ int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 /* ---- modify and query ---- */
 
-/* Who drains may say again where the peer is, but it is there. */
-static int check_address(const struct medge_qp *qp,
-			 const struct ib_qp_attr *attr, enum ib_qp_state cur)
+/*
+ * Who drains may say again where the peer is, but it is there. SMC-R, version 2,
+ * knows the MAC address of a peer only if there is a router on the way to it.
+ */
+static int check_address(const struct medge_qp *qp, struct ib_qp_attr *attr,
+			 enum ib_qp_state cur)
 {
 	struct medge_l2 l2;
-	int err;
+	int err = 0;
 
-	err = medge_l2_resolve(qp->dev, &attr->ah_attr, &l2);
+	if (is_zero_ether_addr(attr->ah_attr.roce.dmac))
+		err = medge_mac_find(&attr->ah_attr);
+	if (!err)
+		err = medge_l2_resolve(qp->dev, &attr->ah_attr, &l2);
 	if (err)
 		return err;
 	if (!is_valid_ether_addr(l2.dmac))
@@ -518,9 +524,7 @@ static int check_modify(const struct medge_qp *qp, const struct ib_qp_attr *attr
 		return -EINVAL;
 	if (mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE))
 		return -EOPNOTSUPP;
-	if (!values_are_ok(attr, mask))
-		return -EINVAL;
-	return mask & IB_QP_AV ? check_address(qp, attr, cur) : 0;
+	return values_are_ok(attr, mask) ? 0 : -EINVAL;
 }
 
 static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
@@ -607,7 +611,7 @@ static int enter_state(struct medge_qp *qp, enum ib_qp_state cur,
 	}
 }
 
-static int modify(struct medge_qp *qp, const struct ib_qp_attr *attr, int mask)
+static int modify(struct medge_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = READ_ONCE(qp->state);
 	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : cur;
@@ -618,6 +622,8 @@ static int modify(struct medge_qp *qp, const struct ib_qp_attr *attr, int mask)
 	if (mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur)
 		return -EINVAL;
 	err = check_modify(qp, attr, mask, cur, next);
+	if (!err && mask & IB_QP_AV)
+		err = check_address(qp, attr, cur);
 	if (err)
 		return err;
 	store_attr(qp, attr, mask);

@@ -1,31 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Consumers in the kernel, its own and unmodified: NVMe over RDMA and RNBD, hosts and targets, and reliable datagram
-# sockets. Random data is written to the remote disk, and read again past all caches; what the target has is compared,
-# too. RNBD's server registers its memory in pages of 128 KiB, NVMe's host in the kernel's own.
-# Of datagrams, each must come once, whole and in order.
+# Consumers in the kernel, its own and unmodified: NVMe over RDMA and RNBD, hosts and targets, reliable datagram
+# sockets, and the streams of SMC-R. Random data is written to the remote disk, and read again past all caches; what
+# the target has is compared, too. RNBD's server registers its memory in pages of 128 KiB, NVMe's host in the kernel's
+# own. Of datagrams, each must come once, whole and in order; of streams, all must come back as it was.
 #
 # On the debug kernel without RDS, for which lockdep has a complaint of its own as of Linux 7.2: rds_trans_sem is taken
 # inside the handler mutex of rdma_cm when a connection is accepted, and the other way round when an address is checked.
 #
-# They live in the first network namespace alone, so both ends meet on one device there: its QPs talk to each other.
+# All but SMC-R live in the first network namespace alone, so both ends meet on one device there: its QPs talk to each
+# other. SMC-R is between the nodes.
 #
-# Not here, though it is built as a module: SMC-R, whose version 2 tells no MAC address of its own to a peer that is
-# not behind a router, and whose version 1 wants RoCE v1 GIDs, which medge and rxe have not.
-#
-#   kernel_consumers.sh [nvme|rnbd|rds]...    default: all
+#   kernel_consumers.sh [nvme|rnbd|rds|smc]...    default: all
 #
 # lab beside: --rails 1 --mtu 9000
-# lab beside: --rails 1 --mtu 9000 --kernel debug -- nvme rnbd
+# lab beside: --rails 1 --mtu 9000 --kernel debug -- nvme rnbd smc
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 IP=10.55.0.1 DEV=${TYPE}_t NQN=medge-test
 CONFIG=/sys/kernel/config
-MEGABYTES=64
-[ "${KERNEL:-}" != debug ] || MEGABYTES=8
+MEGABYTES=64 STREAM_BYTES=8000000
+[ "${KERNEL:-}" != debug ] || MEGABYTES=8 STREAM_BYTES=1000000
 
 setup_device() {
 	ip link add t0 mtu 9000 type veth peer name t1 mtu 9000
@@ -111,16 +109,16 @@ nvme() {
 
 # The kernel's modules are not installed: they are where it was built, beside our own's directory, which has its name.
 load() {
-	local module drivers
-	drivers=${LAB_BUILD%/tree/*}/kernel/$(basename "$(dirname "$(plan MODULE)")")/drivers
+	local module kernel
+	kernel=${LAB_BUILD%/tree/*}/kernel/$(basename "$(dirname "$(plan MODULE)")")
 	for module; do
-		run "insmod ${module##*/}" 20 insmod "$drivers/$module.ko" || return
+		run "insmod ${module##*/}" 20 insmod "$kernel/$module.ko" || return
 	done
 }
 
 rnbd() {
 	local before
-	load infiniband/ulp/rtrs/rtrs-{core,client,server} block/rnbd/rnbd-{server,client} || return
+	load drivers/infiniband/ulp/rtrs/rtrs-{core,client,server} drivers/block/rnbd/rnbd-{server,client} || return
 	before=$(counter tx_bytes)
 	DISK=/dev/rnbd0
 	if make_disk && echo "sessname=medge path=ip:$IP device_path=$LOOP access_mode=rw" >/sys/class/rnbd-client/ctl/map_device &&
@@ -148,6 +146,27 @@ rds() {
 	(($(counter tx_bytes) - before > 5000000)) || failed "rds: the messages did not go over $DEV"
 }
 
+# Between the nodes, over the bond: where SMC would look for a device of the bond's first port, it is told which to take.
+smc() {
+	local tool=$HERE/smc_stream.py server before
+	load drivers/dibs/dibs net/smc/smc || return
+	run "a name in common" 20 "$tool" name MEDGE
+	run "the network of bond a" 20 ip netns exec a "$tool" join NET netdev "$NETDEV_A"
+	run "the network of bond b" 20 ip netns exec b "$tool" join NET netdev "$NETDEV_B"
+	run "the network of device a" 20 "$tool" join NET device "$DEV_A"
+	run "the network of device b" 20 "$tool" join NET device "$DEV_B"
+	before=$(hw_counter "$DEV_A" tx_bytes)
+	on b "$tool" serve "$IP_B" 7000 >"$WORK/server" 2>&1 &
+	server=$!
+	wait_listening b 7000 "$server" || failed "no server: $(cat "$WORK/server")"
+	run "streams" 60 ip netns exec a "$tool" ask "$IP_B" 7000 "$STREAM_BYTES" "$SEED"
+	# SMC is as content with TCP.
+	(($(hw_counter "$DEV_A" tx_bytes) - before > 4 * STREAM_BYTES)) || failed "smc: the streams did not go over $DEV_A"
+	kill "$server"
+	wait "$server" 2>/dev/null
+	run "rmmod" 60 rmmod smc dibs
+}
+
 # A counter of the device.
 counter() {
 	rdma statistic show link "$DEV/1" | grep -oP " $1 \K[0-9]+"
@@ -159,14 +178,15 @@ if ! [ -e /dev/nvme-fabrics ] || ! [ -d /proc/sys/net/rds ]; then
 fi
 choose_seed
 setup_device
-[ $# != 0 ] || set -- nvme rnbd rds
+[ $# != 0 ] || set -- nvme rnbd rds smc
 for part; do
 	case $part in
 	nvme) nvme ;;
 	rds) rds ;;
 	rnbd) rnbd ;;
+	smc) smc ;;
 	*)
-		echo "usage: kernel_consumers.sh [nvme|rnbd|rds]..." >&2
+		echo "usage: kernel_consumers.sh [nvme|rnbd|rds|smc]..." >&2
 		exit 2
 		;;
 	esac
