@@ -241,12 +241,9 @@ static void drop_frags(struct sk_buff *skb)
 	skb->data_len = 0;
 }
 
-enum build { BUILT, NO_MEMORY, GONE };
+/* LEFT: what it is made of has, since it was seen to be there, and is waited for. */
+enum build { BUILT, NO_MEMORY, LEFT, GONE };
 
-/*
- * What has left since it was seen to be there is as if there was no memory for
- * the frame: when that goes again, it is waited for.
- */
 static enum build payload_end(struct medge_qp *qp, const struct medge_op *op,
 			      struct payload *p, bool ok)
 {
@@ -254,7 +251,7 @@ static enum build payload_end(struct medge_qp *qp, const struct medge_op *op,
 		return BUILT;
 	if (p->absent.mr && medge_faults_wait(qp, MEDGE_FAULT_SEND, op->opcode,
 					      op->op_no, &p->absent))
-		return NO_MEMORY;
+		return LEFT;
 	return GONE;
 }
 
@@ -406,6 +403,8 @@ static struct sk_buff *build(struct medge_qp *qp, const struct medge_tx *tx)
 		return skb;
 	}
 	kfree_skb(skb);
+	if (result == LEFT)
+		medge_conn_memory_left(qp->conn, tx);
 	if (result == GONE)
 		payload_gone(qp, &op);
 	return NULL;

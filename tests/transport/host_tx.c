@@ -191,6 +191,11 @@ bool host_transmit(struct host *h, u32 budget)
 		check_tx(h, &tx);
 		if (tx.type == MEDGE_FRAME_DATA && !memory_there(h, &tx))
 			continue;
+		if (tx.type == MEDGE_FRAME_DATA && h->pair->has_left &&
+		    h->pair->has_left(h, &tx.op)) {
+			medge_conn_memory_left(h->conn, &tx);
+			continue;
+		}
 		p = build(h, &tx);
 		if (tx.type == MEDGE_FRAME_ACK && say_verbose)
 			TRACE("    ack_psn %u ack_op %u\n",

@@ -71,6 +71,8 @@ struct pair {
 	void (*on_performed)(struct host *h, const struct medge_op *op);
 	/* Memory that has to be waited for; may be NULL if no connection asks. */
 	bool (*is_absent)(struct host *h, const struct medge_op *op);
+	/* Of what was there when it was asked for: has it left since? */
+	bool (*has_left)(struct host *h, const struct medge_op *op);
 	void *user;
 };
 

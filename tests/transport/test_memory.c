@@ -6,6 +6,11 @@ enum {
 	LEN = 20000,
 	/* Many times what it takes to suspect a loss. */
 	ABSENT = 300 * MSEC,
+	TIMEOUT = 20 * MSEC,
+	/* And to give up. */
+	LONG_ABSENT = 100 * TIMEOUT,
+	/* More than there are tries. */
+	LEAVES = 40,
 };
 
 /* What is absent, on which side, until it is said to have come. */
@@ -34,6 +39,8 @@ static void begin(struct pair *p, struct absence *a)
 	u32 side;
 
 	pair_params_default(&params, 2);
+	for (side = 0; side < 2; side++)
+		params.cfg[side].timeout_ns = TIMEOUT;
 	pair_init(p, &params);
 	p->is_absent = is_absent;
 	p->user = a;
@@ -196,6 +203,104 @@ static void lost__goes_again_when_its_memory_comes(void)
 	pair_free(&p);
 }
 
+/* As long as it waits for its own memory, only a peer that says nothing has gone. */
+static void lost__waits_longer_than_for_a_peer(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, LEN,
+					     MEDGE_OP_STRICT);
+	struct absence a = {
+		.side = 0, .opcode = MEDGE_OP_WRITE, .over = true,
+	};
+	struct pair p;
+
+	begin(&p, &a);
+	pair_dark(&p, 0, 0, true);
+	pair_dark(&p, 0, 1, true);
+	pair_post(&p, 0, &req);
+	a.over = false;
+	pair_dark(&p, 0, 0, false);
+	pair_dark(&p, 0, 1, false);
+	pair_run(&p, LONG_ABSENT);
+	CHECK(a.asked, "nothing was to go again");
+	CHECK_EQ(p.host[0].completed, 0);
+	come(&p, &a);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
+static void lost__waits_for_no_peer_that_has_gone(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, LEN,
+					     MEDGE_OP_STRICT);
+	struct absence a = {
+		.side = 0, .opcode = MEDGE_OP_WRITE, .over = true,
+	};
+	struct pair p;
+
+	begin(&p, &a);
+	pair_dark(&p, 0, 0, true);
+	pair_dark(&p, 0, 1, true);
+	pair_post(&p, 0, &req);
+	a.over = false;
+	pair_run(&p, LONG_ABSENT);
+	CHECK(a.asked, "nothing was to go again");
+	CHECK_EQ(p.host[0].completed, 1);
+	CHECK_EQ(p.host[0].ops[0].status, MEDGE_RETRY_EXCEEDED);
+	pair_free(&p);
+}
+
+/* Memory that is there when it is asked for, and not when it is read, so often. */
+static u32 leaves;
+
+static bool has_left(struct host *h, const struct medge_op *op)
+{
+	struct absence *a = h->pair->user;
+
+	if (h->side != a->side || op->opcode != a->opcode || !leaves)
+		return false;
+	leaves--;
+	return true;
+}
+
+static void leaving(u32 side, u8 opcode, const struct medge_request *req)
+{
+	struct absence a = { .side = side, .opcode = opcode, .over = true };
+	struct pair p;
+	u32 i;
+
+	begin(&p, &a);
+	p.has_left = has_left;
+	leaves = LEAVES;
+	pair_post(&p, 0, req);
+	for (i = 0; i < LEAVES; i++) {
+		u64 began = pair_now(&p);
+
+		pair_run(&p, began + MSEC);
+		CHECK_EQ(leaves, LEAVES - 1 - i);
+		come(&p, &a);
+	}
+	pair_finish(&p, SEC);
+	CHECK_EQ(leaves, 0);
+	CHECK_EQ(medge_conn_stats(p.host[side].conn)->lost_rto, 0);
+	pair_free(&p);
+}
+
+/* What has left before it could go is nobody's loss, and goes as soon as it is back. */
+static void request__leaves_before_it_goes(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, LEN,
+					     MEDGE_OP_STRICT);
+
+	leaving(0, MEDGE_OP_WRITE, &req);
+}
+
+static void response__leaves_before_it_goes(void)
+{
+	struct medge_request req = req_read(REGION_STRICT, 0, LEN);
+
+	leaving(1, MEDGE_OP_RESPONSE, &req);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -206,5 +311,9 @@ int main(int argc, char **argv)
 	RUN(response__waits_and_is_not_lost);
 	RUN(atomic__is_done_when_its_memory_comes);
 	RUN(lost__goes_again_when_its_memory_comes);
+	RUN(lost__waits_longer_than_for_a_peer);
+	RUN(lost__waits_for_no_peer_that_has_gone);
+	RUN(request__leaves_before_it_goes);
+	RUN(response__leaves_before_it_goes);
 	return direct_end("test_memory");
 }

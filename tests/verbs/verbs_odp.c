@@ -415,7 +415,7 @@ struct thief {
 	struct area *a, *b;
 	pthread_t thread;
 	atomic_bool stop;
-	unsigned long taken;
+	atomic_ulong taken;
 	void (*take)(struct area *area, uint64_t *rng);
 };
 
@@ -553,7 +553,8 @@ static void race(void (*take)(struct area *area, uint64_t *rng), bool file,
 	if (take == page_out)
 		share_cpu(true);
 	check(!pthread_create(&thief.thread, NULL, steal, &thief), "no thread");
-	while (now_ms() < until) {
+	/* On a slow machine the thief may come late. */
+	while (now_ms() < until || !atomic_load(&thief.taken)) {
 		round_trip(&p, &a, &b, want, what);
 		sum_up(&p, &a, &b, ++n, what);
 	}
@@ -561,9 +562,8 @@ static void race(void (*take)(struct area *area, uint64_t *rng), bool file,
 	pthread_join(thief.thread, NULL);
 	if (take == page_out)
 		share_cpu(false);
-	check(thief.taken, "%s: nothing was taken", what);
 	printf("%s: %llu rounds, memory taken %lu times\n", what,
-	       (unsigned long long)n, thief.taken);
+	       (unsigned long long)n, atomic_load(&thief.taken));
 	pair_destroy(&p);
 	ibv_dereg_mr(a.mr);
 	ibv_dereg_mr(b.mr);

@@ -311,8 +311,11 @@ static void explicit_ack(struct medge_conn *c, u64 now,
 		refused(c, now, ack);
 	else
 		c->rnr_wait = false;
-	/* Whoever answers is alive, even if there was nothing to say. */
-	if (!c->nunacked) {
+	/*
+	 * Whoever answers is alive, even if there was nothing to say; or if
+	 * what it has not got cannot go yet.
+	 */
+	if (!c->nunacked || c->waits) {
 		c->progress = now;
 		c->backoff = 0;
 	}

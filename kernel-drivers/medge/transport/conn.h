@@ -334,6 +334,11 @@ u32 medge_conn_oldest_op(const struct medge_conn *c);
  */
 void medge_conn_may_wait(struct medge_conn *c);
 void medge_conn_memory_came(struct medge_conn *c);
+/*
+ * It was there, but has left before @tx, which was given out last, could be built.
+ * @tx has not gone, which is nothing that a rail or the peer is to blame for.
+ */
+void medge_conn_memory_left(struct medge_conn *c, const struct medge_tx *tx);
 
 /*
  * Op @op_no cannot be sent (its memory is gone, or was never right): it

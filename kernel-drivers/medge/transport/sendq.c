@@ -441,6 +441,15 @@ static bool tx_again(struct medge_conn *c, u64 now, u32 psn,
 	return true;
 }
 
+void medge_conn_memory_left(struct medge_conn *c, const struct medge_tx *tx)
+{
+	u32 i;
+
+	for (i = 0; i < tx->nframes; i++)
+		medge_loss_mark(c, tx->psn + i);
+	c->waits = true;
+}
+
 static void set_path(struct medge_conn *c, struct medge_tx *tx, u32 path)
 {
 	tx->path = path;
