@@ -21,7 +21,7 @@
 
 #include <rdma/ib_user_verbs.h>
 
-#include "verbs_test.h"
+#include "verbs_check.h"
 
 enum {
 	PAGE = 4096,
@@ -31,12 +31,6 @@ enum {
 
 static struct side A, B;
 static uint64_t seed;
-
-#define check(cond, fmt, ...)                                                  \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			die("line %d: " fmt, __LINE__, ##__VA_ARGS__);         \
-	} while (0)
 
 /* ---- exporters ---- */
 

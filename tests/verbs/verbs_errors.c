@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs_test.h"
+#include "verbs_check.h"
 
 enum {
 	SKIPPED = 77,
@@ -25,12 +25,6 @@ enum {
 static struct side A, B;
 static uint8_t *abuf, *bbuf;
 static struct ibv_mr *amr, *bmr;
-
-#define check(cond, fmt, ...)                                                  \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			die("line %d: " fmt, __LINE__, ##__VA_ARGS__);         \
-	} while (0)
 
 #define check_ret(expr, want)                                                  \
 	do {                                                                   \

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "verbs_test.h"
+#include "verbs_check.h"
 
 enum {
 	CQE = 1 << 22,
@@ -31,12 +31,6 @@ static const size_t message = 1UL << 31;
 
 static struct side a, b;
 static uint64_t seed;
-
-#define check(cond, fmt, ...)                                                  \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			die("line %d: " fmt, __LINE__, ##__VA_ARGS__);         \
-	} while (0)
 
 static void must_complete(struct ibv_cq *cq, uint64_t wr_id)
 {

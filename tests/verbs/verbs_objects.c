@@ -10,19 +10,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "verbs_test.h"
+#include "verbs_check.h"
 
 enum { BUF = 65536, SENDS = 10 };
 
 static struct side A, B;
 static uint8_t *abuf, *bbuf;
 static struct ibv_mr *amr, *bmr;
-
-#define check(cond, fmt, ...)                                                  \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			die("line %d: " fmt, __LINE__, ##__VA_ARGS__);         \
-	} while (0)
 
 static void post_recv(struct end *end, struct ibv_mr *mr, uint64_t wr_id)
 {
