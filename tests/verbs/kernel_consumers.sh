@@ -4,7 +4,8 @@
 # Consumers in the kernel, its own and unmodified: NVMe over RDMA and RNBD, hosts and targets, reliable datagram
 # sockets, and the streams of SMC-R. Random data is written to the remote disk, and read again past all caches; what
 # the target has is compared, too. RNBD's server registers its memory in pages of 128 KiB, NVMe's host in the kernel's
-# own. Of datagrams, each must come once, whole and in order; of streams, all must come back as it was.
+# own; pages of all sizes, and what is no size of pages, are a module's of our own, fast_pages. Of datagrams, each must
+# come once, whole and in order; of streams, all must come back as it was.
 #
 # On the debug kernel without RDS, for which lockdep has a complaint of its own as of Linux 7.2: rds_trans_sem is taken
 # inside the handler mutex of rdma_cm when a connection is accepted, and the other way round when an address is checked.
@@ -12,10 +13,11 @@
 # All but SMC-R live in the first network namespace alone, so both ends meet on one device there: its QPs talk to each
 # other. SMC-R is between the nodes.
 #
-#   kernel_consumers.sh [nvme|rnbd|rds|smc]...    default: all
+#   kernel_consumers.sh [fast|nvme|rnbd|rds|smc]...    default: all
 #
-# lab beside: --rails 1 --mtu 9000
+# lab beside: --rails 1 --mtu 9000 -- nvme rnbd rds smc
 # lab beside: --rails 1 --mtu 9000 --kernel debug -- nvme rnbd smc
+# lab long: --rails 1 --mtu 9000 -- fast
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -107,13 +109,24 @@ nvme() {
 	disconnect
 }
 
-# The kernel's modules are not installed: they are where it was built, beside our own's directory, which has its name.
+# Where the kernel was built: our own module's directory has its name.
+kernel() {
+	echo "${LAB_BUILD%/tree/*}/kernel/$(basename "$(dirname "$(plan MODULE)")")"
+}
+
+# Its modules are not installed.
 load() {
-	local module kernel
-	kernel=${LAB_BUILD%/tree/*}/kernel/$(basename "$(dirname "$(plan MODULE)")")
+	local module
 	for module; do
-		run "insmod ${module##*/}" 20 insmod "$kernel/$module.ko" || return
+		run "insmod ${module##*/}" 20 insmod "$(kernel)/$module.ko" || return
 	done
+}
+
+fast() {
+	run "build fast_pages" 120 make -s -C "$(kernel)" ARCH=um "M=$HERE/fast_pages" "MO=$WORK" modules || return
+	run "fast_pages" 60 insmod "$WORK/fast_pages.ko" "device=$DEV" "gid=$(gid_index "$DEV" "$IP")" "seed=$SEED" ||
+		dmesg | grep fast_pages
+	rmmod fast_pages
 }
 
 rnbd() {
@@ -178,15 +191,16 @@ if ! [ -e /dev/nvme-fabrics ] || ! [ -d /proc/sys/net/rds ]; then
 fi
 choose_seed
 setup_device
-[ $# != 0 ] || set -- nvme rnbd rds smc
+[ $# != 0 ] || set -- fast nvme rnbd rds smc
 for part; do
 	case $part in
+	fast) fast ;;
 	nvme) nvme ;;
 	rds) rds ;;
 	rnbd) rnbd ;;
 	smc) smc ;;
 	*)
-		echo "usage: kernel_consumers.sh [nvme|rnbd|rds|smc]..." >&2
+		echo "usage: kernel_consumers.sh [fast|nvme|rnbd|rds|smc]..." >&2
 		exit 2
 		;;
 	esac
