@@ -38,6 +38,7 @@ static void dealloc_driver(struct ib_device *ibdev)
 
 	medge_poller_destroy(dev);
 	medge_rails_destroy(dev);
+	medge_keys_destroy(dev);
 	medge_nodes_destroy(dev);
 	medge_qps_destroy(&dev->qps);
 	WARN_ON(!xa_empty(&dev->srqs));
@@ -261,6 +262,7 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 	xa_init(&dev->srqs);
 	medge_rails_init(dev);
 	medge_nodes_init(dev);
+	medge_keys_init(dev);
 	err = medge_qps_init(&dev->qps, MEDGE_MAX_QP);
 	if (err)
 		return err;

@@ -11,6 +11,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "held.h"
+#include "keys.h"
 #include "mcast.h"
 #include "node.h"
 #include "poller.h"
@@ -48,6 +49,7 @@ struct medge_device {
 	netdevice_tracker netdev_tracker;
 	struct medge_rails rails;
 	struct medge_nodes nodes;
+	struct medge_keys keys;
 	struct medge_poller poller;
 	struct medge_qps qps;
 	struct xarray srqs;		/* XRC SRQs by number; RCU read */

@@ -10,6 +10,7 @@
 #include <rdma/medge-abi.h>
 
 #include "device.h"
+#include "keys.h"
 #include "loop.h"
 #include "mcast.h"
 #include "qp.h"
@@ -31,7 +32,7 @@ static u32 wire_bytes(const struct sk_buff *skb, u32 frames)
 	u32 more = ETH_HLEN + MEDGE_HDR_LEN;
 
 	if (medge_is_sealed(skb->data))
-		more += MEDGE_SEAL_LEN - MEDGE_SEAL_MORE;
+		more += medge_seal_head(skb->data);
 	return skb->len + ETH_HLEN + (frames - 1) * more;
 }
 
@@ -73,10 +74,20 @@ static bool is_for_group(const struct medge_rail *rail, const struct sk_buff *sk
 	       (netdev != rail->netdev || netdev == rail->dev->netdev);
 }
 
-/* What @dev takes of what the network brings: seals are off, and were right. */
-static bool take_seal(struct medge_device *dev, struct sk_buff *skb)
+/* What a device takes of what the network brings: seals are off, and were right. */
+static bool take_seal(struct medge_rail *rail, struct sk_buff *skb,
+		      const struct medge_rx_l2 *l2)
 {
-	if (!medge_is_sealed(skb->data)) {
+	struct medge_device *dev = rail->dev;
+
+	if (medge_is_secret(skb->data))
+		return medge_keys_open(rail, skb, l2);
+	if (medge_is_about_keys(skb->data)) {
+		medge_keys_receive(rail, skb, l2);
+		return false;
+	}
+	if (!medge_is_sealed(skb->data) ||
+	    READ_ONCE(dev->integrity) == MEDGE_INTEGRITY_AEAD) {
 		medge_count(dev, rx_unsealed);
 		return false;
 	}
@@ -121,8 +132,8 @@ static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
 	medge_rail_count_add(dev, rail->index, rx_bytes, wire_bytes(skb, frames));
 	ether_addr_copy(l2.smac, eth_hdr(skb)->h_source);
 	l2.vlan = frame_vlan(rail, skb, netdev);
-	if (unlikely(medge_seals(dev) || medge_is_sealed(skb->data)) &&
-	    !take_seal(dev, skb))
+	if (unlikely(medge_seals(dev) || medge_is_wrapped(skb->data)) &&
+	    !take_seal(rail, skb, &l2))
 		goto drop;
 	medge_receive(rail, skb, &l2);
 	return NET_RX_SUCCESS;
@@ -136,8 +147,12 @@ drop:
 
 static void push_eth_header(struct sk_buff *skb, const u8 *dmac, const u8 *smac)
 {
-	u32 seal_len = medge_is_sealed(skb->data) ? MEDGE_SEAL_LEN : 0;
 	struct ethhdr *eth;
+	u32 seal_len = 0;
+
+	if (medge_is_sealed(skb->data))
+		seal_len = medge_seal_head(skb->data) +
+			   medge_seal_each(skb->data);
 
 	/* Who cuts superframes, and who counts their bytes, looks for these. */
 	skb_reset_network_header(skb);
@@ -159,13 +174,57 @@ static int loop_back(struct sk_buff *skb, struct net_device *netdev)
 	return netif_rx(skb);
 }
 
-/* Make it ready to leave. Return: there was memory for that. */
-static bool prepare(struct medge_device *dev, struct sk_buff *skb, u32 frames,
-		    u32 headroom)
+/* 0, or -errno. */
+static int seal(struct medge_rail *rail, const struct medge_l2 *to,
+		struct sk_buff *skb, u32 frames, u32 headroom)
 {
-	if (unlikely(medge_seals(dev)) && !medge_seal(skb, frames, headroom))
-		return false;
-	return !skb_cow_head(skb, headroom);
+	if (READ_ONCE(rail->dev->integrity) == MEDGE_INTEGRITY_AEAD)
+		return medge_keys_seal(rail, to, skb, frames, headroom);
+	return medge_seal(skb, frames, headroom) ? 0 : -ENOMEM;
+}
+
+/* Make it ready to leave. 0, or -errno. */
+static int prepare(struct medge_rail *rail, const struct medge_l2 *to,
+		   struct sk_buff *skb, u32 frames)
+{
+	u32 headroom = LL_RESERVED_SPACE(rail->netdev);
+	int err = 0;
+
+	if (unlikely(medge_seals(rail->dev)))
+		err = seal(rail, to, skb, frames, headroom);
+	return err ?: skb_cow_head(skb, headroom);
+}
+
+/* To @near, if that is a rail of this host. 0, or -errno. */
+static int leave(struct medge_rail *rail, struct medge_rail *near,
+		 const struct medge_l2 *to, struct sk_buff *skb)
+{
+	int err;
+
+	skb->dev = rail->netdev;
+	push_eth_header(skb, to->dmac, rail->dev->netdev->dev_addr);
+	if (to->vlan != MEDGE_VLAN_NONE)
+		__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), to->vlan);
+	if (near)
+		err = loop_back(skb, near->netdev);
+	else
+		err = dev_queue_xmit(skb);
+	/* a macro that evaluates its argument twice */
+	return net_xmit_eval(err);
+}
+
+void medge_rail_xmit_clear(struct medge_device *dev, u32 rail_index,
+			   const struct medge_l2 *to, struct sk_buff *skb)
+{
+	struct medge_rail *rail;
+
+	rcu_read_lock();
+	rail = rcu_dereference(dev->rails.rail[rail_index]);
+	if (!rail || skb_cow_head(skb, LL_RESERVED_SPACE(rail->netdev)))
+		kfree_skb(skb);
+	else
+		leave(rail, medge_loop_find(rail, to), to, skb);
+	rcu_read_unlock();
 }
 
 bool medge_rail_xmit(struct medge_device *dev, u32 rail_index,
@@ -184,24 +243,19 @@ bool medge_rail_xmit(struct medge_device *dev, u32 rail_index,
 		rcu_read_unlock();
 		return true;
 	}
-	if (!rail || !prepare(dev, skb, frames, LL_RESERVED_SPACE(rail->netdev))) {
+	if (rail)
+		err = prepare(rail, to, skb, frames);
+	if (err) {
 		kfree_skb(skb);
 	} else {
 		bytes = wire_bytes(skb, frames);
-		skb->dev = rail->netdev;
-		push_eth_header(skb, to->dmac, dev->netdev->dev_addr);
-		if (to->vlan != MEDGE_VLAN_NONE)
-			__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q),
-					       to->vlan);
-		if (near)
-			err = loop_back(skb, near->netdev);
-		else
-			err = dev_queue_xmit(skb);
-		/* a macro that evaluates its argument twice */
-		err = net_xmit_eval(err);
+		err = leave(rail, near, to, skb);
 	}
 	rcu_read_unlock();
 
+	/* That is counted; it will go when there is a key. */
+	if (err == -ENOKEY)
+		return false;
 	if (err) {
 		medge_count(dev, tx_errors);
 		medge_rail_count(dev, rail_index, tx_errors);
@@ -269,7 +323,9 @@ u32 medge_rails_mtu(const struct medge_device *dev)
 
 u32 medge_rails_room(const struct medge_device *dev, u32 header)
 {
-	return medge_rails_mtu(dev) - MEDGE_SEAL_LEN - header;
+	u32 seal = medge_keys_set(&dev->keys) ? MEDGE_SECRET_LEN : MEDGE_SEAL_LEN;
+
+	return medge_rails_mtu(dev) - seal - header;
 }
 
 u64 medge_rails_speed(struct medge_device *dev)

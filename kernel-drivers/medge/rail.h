@@ -94,7 +94,8 @@ bool medge_rails_have(struct medge_device *dev, const struct net_device *netdev)
 u32 medge_rails_mtu(const struct medge_device *dev);
 /*
  * And of that, behind a header of ours. A seal has its place kept, since it may
- * be asked for while operations are under way. Any context.
+ * be asked for while operations are under way; the larger one, of what is encrypted,
+ * where there is a secret. Any context.
  */
 u32 medge_rails_room(const struct medge_device *dev, u32 header);
 /* Mbit/s of all rails that are up together; 0: unknown. Any context. */
@@ -169,6 +170,10 @@ void medge_rails_unlisten(struct medge_device *dev, const u8 *mac);
 bool medge_rail_xmit(struct medge_device *dev, u32 rail,
 		     const struct medge_l2 *to, struct sk_buff *skb, bool more,
 		     bool again);
+
+/* The same, but never sealed: what nodes tell each other of keys. */
+void medge_rail_xmit_clear(struct medge_device *dev, u32 rail,
+			   const struct medge_l2 *to, struct sk_buff *skb);
 
 /*
  * receive.c: a frame for @rail's device, skb->data at the medge header;

@@ -2,7 +2,7 @@
 /*
  * Seals: each frame's CRC32C, made by the host that sends it and checked by the
  * one that places it. A superframe has its frames' in front, so that cutting it
- * needs no look at the payload.
+ * needs no look at the payload. So has an encrypted one its tags, see session.c.
  */
 #include <linux/crc32c.h>
 #include <linux/skbuff.h>
@@ -13,6 +13,7 @@
 static const char * const integrity_names[MEDGE_INTEGRITIES] = {
 	[MEDGE_INTEGRITY_FCS] = "fcs",
 	[MEDGE_INTEGRITY_CRC32C] = "crc32c",
+	[MEDGE_INTEGRITY_AEAD] = "aead",
 };
 
 const char *medge_integrity_name(u32 integrity)
@@ -20,16 +21,26 @@ const char *medge_integrity_name(u32 integrity)
 	return integrity_names[integrity];
 }
 
-static u32 seal_len(u32 frames)
+static u32 seal_len(const void *seal, u32 frames)
 {
-	return MEDGE_SEAL_LEN + (frames - 1) * MEDGE_SEAL_MORE;
+	return medge_seal_head(seal) + frames * medge_seal_each(seal);
 }
 
-/* Where the CRC of a frame of the seal at @seal is. */
-static void *crc_at(void *seal, u32 index)
+/* Where the checksum of a frame of the seal at @seal is. */
+static void *check_at(void *seal, u32 index)
 {
-	return seal + offsetof(struct medge_seal_hdr, crc) +
-	       index * MEDGE_SEAL_MORE;
+	return seal + medge_seal_head(seal) + index * medge_seal_each(seal);
+}
+
+void medge_seal_alone(void *head, u32 index)
+{
+	struct medge_secret_hdr *sh = head;
+
+	/* Where it is in either. */
+	put_unaligned_be16(1, &sh->frames);
+	if (medge_is_secret(head))
+		put_unaligned_be64(get_unaligned_be64(&sh->number) + index,
+				   &sh->number);
 }
 
 static void put_seal_head(void *seal, u32 frames)
@@ -81,7 +92,7 @@ static u32 frame_crc(struct sk_buff *skb, u32 index, u32 frames)
 
 bool medge_seal(struct sk_buff *skb, u32 frames, u32 headroom)
 {
-	u32 i, len = seal_len(frames);
+	u32 i, len = MEDGE_SEAL_LEN + (frames - 1) * MEDGE_SEAL_MORE;
 	void *seal;
 
 	/* Sealed was switched on after the frame was made of its user's pages. */
@@ -90,9 +101,17 @@ bool medge_seal(struct sk_buff *skb, u32 frames, u32 headroom)
 	seal = skb->data - len;
 	put_seal_head(seal, frames);
 	for (i = 0; i < frames; i++)
-		put_unaligned_be32(frame_crc(skb, i, frames), crc_at(seal, i));
+		put_unaligned_be32(frame_crc(skb, i, frames), check_at(seal, i));
 	skb_push(skb, len);
 	return true;
+}
+
+/* What is left clear, of encrypted frames, is what cutting them looks at. */
+static bool is_clear(const struct medge_seal_hdr *sh, u32 frames)
+{
+	if (!medge_is_secret(sh))
+		return !sh->reserved;
+	return sh->reserved == MEDGE_HDR_LEN || (!sh->reserved && frames == 1);
 }
 
 int medge_seal_len(struct sk_buff *skb)
@@ -106,14 +125,13 @@ int medge_seal_len(struct sk_buff *skb)
 		return 0;
 	memcpy(&sh, skb->data, sizeof(sh));
 	frames = be16_to_cpu(sh.frames);
-	if (!frames || frames > MEDGE_WINDOW || sh.reserved)
+	if (!frames || frames > MEDGE_WINDOW || !is_clear(&sh, frames))
 		return -EINVAL;
-	len = seal_len(frames);
+	len = seal_len(&sh, frames);
 	return pskb_may_pull(skb, len) ? len : -EINVAL;
 }
 
-/* Does what follows the seal divide into so many frames? */
-static bool is_run_of(struct sk_buff *skb, u32 frames)
+bool medge_seal_divides(struct sk_buff *skb, u32 frames)
 {
 	u32 seg_len;
 
@@ -133,11 +151,11 @@ bool medge_unseal(struct sk_buff *skb)
 		return false;
 	frames = medge_seal_frames(skb->data);
 	__skb_pull(skb, len);
-	if (frames > 1 && !is_run_of(skb, frames))
+	if (frames > 1 && !medge_seal_divides(skb, frames))
 		return false;
 	for (i = 0; i < frames; i++)
 		if (frame_crc(skb, i, frames) !=
-		    get_unaligned_be32(crc_at(skb->data - len, i)))
+		    get_unaligned_be32(check_at(skb->data - len, i)))
 			return false;
 	return true;
 }
@@ -145,13 +163,14 @@ bool medge_unseal(struct sk_buff *skb)
 void medge_seal_cut(struct sk_buff *seg, u32 before, u32 index)
 {
 	void *seal = seg->data + before;
-	u32 more = seal_len(medge_seal_frames(seal)) - MEDGE_SEAL_LEN;
+	u32 len = seal_len(seal, 1);
+	u32 more = seal_len(seal, medge_seal_frames(seal)) - len;
 
-	memmove(crc_at(seal + more, 0), crc_at(seal, index), sizeof(__be32));
-	put_seal_head(seal + more, 1);
-	memmove(seg->data + more, seg->data, before);
+	memmove(check_at(seal, 0), check_at(seal, index), medge_seal_each(seal));
+	medge_seal_alone(seal, index);
+	memmove(seg->data + more, seg->data, before + len);
 	__skb_pull(seg, more);
 	skb_reset_mac_header(seg);
 	skb_set_network_header(seg, before);
-	skb_set_transport_header(seg, before + MEDGE_SEAL_LEN + MEDGE_HDR_LEN);
+	skb_set_transport_header(seg, before + len + MEDGE_HDR_LEN);
 }

@@ -29,8 +29,13 @@ struct rdma_hw_stats;
 	X(rx_not_ours)		/* to another MAC address */		\
 	X(rx_no_qp)		/* no such QP */			\
 	X(rx_bad_peer)		/* QP's peer is another */		\
-	X(rx_bad_seal)		/* changed on its way: its CRC is not the seal's */ \
+	X(rx_bad_seal)		/* changed on its way, or forged: not what was sealed */ \
 	X(rx_unsealed)		/* no seal, and the device asks for one */ \
+	X(rx_no_key)		/* encrypted, and there is no such key here */ \
+	X(rx_bad_keys)		/* to agree on keys; of another secret, or nobody's */ \
+	X(rx_replayed)		/* encrypted, and had before, or is too old */ \
+	X(tx_no_key)		/* not sent, since there was no key yet */ \
+	X(keys_agreed)		/* sessions with peers that began */	\
 	X(rx_no_memory)		/* dropped for want of memory */	\
 	X(rx_held_full)		/* dropped: the device holds all it may */ \
 	X(rx_datagrams)							\

@@ -10,7 +10,10 @@
  *           theirs; write one to choose it
  *   integrity  what finds out that a frame was changed on its way: each link's
  *           own check (fcs), or the receiving host (crc32c), which then takes
- *           sealed frames only. What comes sealed is checked in any case
+ *           sealed frames only. What comes sealed is checked in any case. aead:
+ *           frames are encrypted and authenticated, and no others are taken
+ *   secret  written only: what nodes that use aead have in common, 16 to 1024
+ *           bytes; nothing: there is none any more
  *   loopback how QPs of this host are reached: what is sent is copied to where it
  *           belongs (copy), or goes through the network's queues (frames)
  *   polling whose QPs the device's poller looks at, in the same way: nobody's
@@ -23,11 +26,15 @@
 #include <linux/sysfs.h>
 
 #include "device.h"
+#include "keys.h"
 #include "loop.h"
 #include "qp.h"
 #include "seal.h"
 #include "transport/conn.h"
 #include "verbs.h"
+
+/* Bytes of a secret. */
+enum { SECRET_MIN = 16, SECRET_MAX = 1024 };
 
 static struct medge_device *device_of(struct device *device)
 {
@@ -131,10 +138,35 @@ static ssize_t integrity_store(struct device *device,
 			       struct device_attribute *attr, const char *buf,
 			       size_t count)
 {
+	struct medge_device *dev = device_of(device);
+
+	if (sysfs_streq(buf, medge_integrity_name(MEDGE_INTEGRITY_AEAD)) &&
+	    !medge_keys_set(&dev->keys))
+		return medge_session_possible() ? -ENOKEY : -EOPNOTSUPP;
 	return choice_store(buf, count, MEDGE_INTEGRITIES, medge_integrity_name,
-			    &device_of(device)->integrity);
+			    &dev->integrity);
 }
 static DEVICE_ATTR_RW(integrity);
+
+static ssize_t secret_store(struct device *device,
+			    struct device_attribute *attr, const char *buf,
+			    size_t count)
+{
+	struct medge_device *dev = device_of(device);
+	size_t len = count;
+	int err;
+
+	/* As echo has it. */
+	if (len && buf[len - 1] == '\n')
+		len--;
+	if (len && (len < SECRET_MIN || len > SECRET_MAX))
+		return -EINVAL;
+	if (!len && READ_ONCE(dev->integrity) == MEDGE_INTEGRITY_AEAD)
+		return -EBUSY;
+	err = medge_keys_secret(dev, buf, len);
+	return err ? err : count;
+}
+static DEVICE_ATTR_WO(secret);
 
 static ssize_t loopback_show(struct device *device,
 			     struct device_attribute *attr, char *buf)
@@ -229,6 +261,7 @@ static struct attribute *attrs[] = {
 	&dev_attr_polling.attr,
 	&dev_attr_polling_idle_us.attr,
 	&dev_attr_scheduler.attr,
+	&dev_attr_secret.attr,
 	NULL,
 };
 

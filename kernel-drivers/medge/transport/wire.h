@@ -7,7 +7,8 @@
  *   ack frame     medge_frame_hdr, medge_ack_hdr
  *   datagram      medge_datagram_hdr, payload: of no connection
  *   probe, reply  medge_probe_hdr: between nodes, of no connection
- *   sealed frame  medge_seal_hdr, then any of these
+ *   sealed frame  medge_seal_hdr, or medge_secret_hdr, then any of these
+ *   keys          medge_keys_hdr: between nodes, of no connection
  *
  * All fields are big endian. A frame is self-describing: it alone says where
  * its bytes go. A frame of one op may be one of a *run*: consecutive frames of
@@ -47,6 +48,8 @@ enum medge_frame_type {
 	MEDGE_FRAME_PROBE,	/* does this path work, and what are your rails? */
 	MEDGE_FRAME_REPLY,	/* it does, and these */
 	MEDGE_FRAME_SEALED,	/* a checksum, and a frame that it is of */
+	MEDGE_FRAME_SECRET,	/* a tag, and a frame that it encrypts */
+	MEDGE_FRAME_KEYS,	/* let us agree on keys */
 	MEDGE_FRAME_TYPES,
 };
 
@@ -367,6 +370,62 @@ enum {
 };
 
 static_assert(MEDGE_SEAL_LEN == 8);
+
+enum {
+	MEDGE_TAG_LEN = 16,
+	MEDGE_NONCE_LEN = 16,
+};
+
+/**
+ * struct medge_secret_hdr - in front of a frame that only its receiver can read
+ * @ver_type: as in struct medge_frame_hdr
+ * @clear: bytes behind the seal that are not encrypted, only authenticated: 0, or,
+ *         of what is or was a superframe, MEDGE_HDR_LEN
+ * @frames: as in struct medge_seal_hdr
+ * @session: which key
+ * @number: of the frame, or the first: never another's of that key. The sender's
+ *          rail (8 bits), then counted on that rail
+ * @tag: AES-GCM's. Its nonce: 32 bits of zeros, and @number; its associated data:
+ *       this header up to the tag, as it is in front of the frame alone, and
+ *       what is clear. Of an uncut superframe the other frames' follow
+ */
+struct medge_secret_hdr {
+	u8 ver_type;
+	u8 clear;
+	__be16 frames;
+	__be32 session;
+	__be64 number;
+	u8 tag[MEDGE_TAG_LEN];
+};
+
+enum { MEDGE_SECRET_LEN = sizeof(struct medge_secret_hdr) };
+static_assert(MEDGE_SECRET_LEN == 32);
+
+enum medge_keys_flags {
+	MEDGE_KEYS_INSTALLED = BIT(0),	/* the sender takes frames with that key */
+	MEDGE_KEYS_FLAGS = BIT(1) - 1,
+};
+
+/**
+ * struct medge_keys_hdr - what nodes tell each other to agree on keys, see keys.c
+ * @ver_type: as in struct medge_frame_hdr
+ * @flags: enum medge_keys_flags
+ * @reserved: zero
+ * @nonce: the sender's part
+ * @echo: the receiver's, as the sender knows it; zeros: it does not
+ * @tag: of all before it, and of both nodes' addresses: its sender knows the secret
+ */
+struct medge_keys_hdr {
+	u8 ver_type;
+	u8 flags;
+	__be16 reserved;
+	u8 nonce[MEDGE_NONCE_LEN];
+	u8 echo[MEDGE_NONCE_LEN];
+	u8 tag[MEDGE_TAG_LEN];
+};
+
+enum { MEDGE_KEYS_LEN = sizeof(struct medge_keys_hdr) };
+static_assert(MEDGE_KEYS_LEN == 52);
 
 /* Why bytes are not a frame. Counted by name; keep medge_drop_name() in step. */
 enum medge_drop {
