@@ -329,7 +329,7 @@ start_long_run() {
 		kill -0 "$PID" || fail "$(<"$WORK/err")"
 		sleep 0.1
 	done
-	MARK=$(tr '\0' ' ' <"/proc/$(pgrep -P "$PID" -f linux)/cmdline" | grep -o 'lab_run=[^ ]*')
+	MARK=$(pgrep -P "$PID" -a -f linux | grep -o -m 1 'lab_run=[^ ]*') || fail "no guest of $PID's is to be seen: $(ps -ef)"
 }
 
 case_closed_pipe() {

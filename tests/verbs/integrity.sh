@@ -11,7 +11,7 @@
 #                             or cost, which measures; SEED=N repeats a run
 #
 # lab beside: --rails 2 --mtu 9000
-# lab beside: --rails 2 --mtu 1500 --kernel debug -- good secret wire
+# lab beside: --rails 2 --mtu 1500 --kernel debug -- secret wire
 # lab long: --rails 2 --mtu 1500 --kernel debug
 # lab long: --rails 2 --mtu 1500 -- rekey
 set -u
@@ -170,6 +170,12 @@ grew() {
 	(($(counted "$1") > $2)) || failed "$3, but $1 has not grown"
 }
 
+# cm_ping SECONDS: by the connection manager. perftest's -R connects twice, and may come before its server does again.
+cm_ping() {
+	next_port
+	both "$1" rping -s -V -C 20 -p "$PORT" -- rping -c -V -C 20 -p "$PORT" -a "$IP_B"
+}
+
 # With another secret, or none, there is nothing between them; with the same again, there is.
 secret() {
 	local bad unsealed keys placed
@@ -177,7 +183,7 @@ secret() {
 	share 'what only one of them has' "$DEV_B"
 	bad=$(counted rx_bad_keys) keys=$(counted keys_agreed) placed=$(counted rx_datagrams)
 	pingpong 4 -n 100 && failed "nodes with different secrets are connected"
-	perftest 4 ib_write_bw -s 65536 -n 300 -R && failed "the CM connects nodes with different secrets"
+	cm_ping 4 && failed "the CM connects nodes with different secrets"
 	grew rx_bad_keys "$bad" "one has another secret"
 	((keys == $(counted keys_agreed))) || failed "nodes with different secrets have agreed on keys"
 	((placed == $(counted rx_datagrams))) || failed "datagrams came from who has another secret"
@@ -192,7 +198,7 @@ secret() {
 	seal aead
 	still_works || failed "with one secret again, a connection does not work: $BOTH_STATUS"
 	# The CM waits seconds before it says again what was lost.
-	perftest 20 ib_write_bw -s 65536 -n 300 -R || failed "nor with the CM: $BOTH_STATUS"
+	cm_ping 20 || failed "nor with the CM: $BOTH_STATUS, $(tail -n 2 "$WORK/client")"
 	seal fcs
 	as_before "$BEFORE"
 }

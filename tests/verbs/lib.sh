@@ -104,10 +104,10 @@ next_port() {
 	PORT=$((PORT + 1))
 }
 
-# Does the server listen, by either of the port spaces?
+# Does the server listen, by either of the port spaces? At most half a minute: two debug kernels at once are slow.
 wait_listening() {
-	local node=$1 port=$2 pid=$3 tries
-	for ((tries = 0; tries < 100; tries++)); do
+	local node=$1 port=$2 pid=$3 until=$((SECONDS + 30))
+	while ((SECONDS < until)); do
 		on "$node" rdma resource show cm_id | grep -q "LISTEN.*:$port " && return
 		[ -n "$(on "$node" ss -Hltun "sport = :$port")" ] && return
 		kill -0 "$pid" 2>/dev/null || return

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Every verb that takes something from the kernel, again and again: with the
- * first allocation or copy from or to user space failing, the second, and so on
- * until none is left to fail (Documentation/fault-injection: fail-nth). It must
- * fail with an errno that says so, or succeed all the same; and what there was
- * before must still work. That nothing leaks is the debug kernel's to tell.
+ * Every verb that takes something from the kernel, or gives it back, again and
+ * again: with the first allocation or copy from or to user space failing, the
+ * second, and so on until none is left to fail (Documentation/fault-injection:
+ * fail-nth). It must fail with an errno that says so, or succeed all the same; and
+ * what there was before must still work. That nothing leaks is the debug kernel's
+ * to tell.
  *
  *   verbs_faults [NAME...]    default: all; needs CONFIG_FAULT_INJECTION
  */
@@ -527,6 +528,41 @@ static void one(const struct verb *verb)
 	printf("%-22s %4d faults, %d failed\n", verb->name, nth - 2, failed);
 }
 
+/* What could not be given back is there still, and can; or only the answer was lost. */
+static void again(const struct verb *verb, int nth)
+{
+	int err = verb->undo();
+
+	if (err && err != ENOENT && err != EINVAL)
+		die("%s, undoing it after fault %d: %s", verb->name, nth,
+		    strerror(err));
+}
+
+static void undo_one(const struct verb *verb)
+{
+	int nth, err, failed = 0;
+	bool hit = true;
+
+	for (nth = 1; hit; nth++) {
+		if (nth > MOST)
+			die("%s: always one more to fail", verb->name);
+		err = verb->make();
+		if (err)
+			die("%s: %s", verb->name, strerror(err));
+		arm(nth);
+		err = verb->undo();
+		hit = disarm();
+		if (!err)
+			continue;
+		failed++;
+		if (!hit || (err != ENOMEM && err != EFAULT))
+			die("%s, undoing it, fault %d: %s", verb->name, nth,
+			    strerror(err));
+		again(verb, nth);
+	}
+	printf("%-22s %4d faults, %d failed\n", "   undone", nth - 2, failed);
+}
+
 static bool wanted(const char *name, int argc, char **argv)
 {
 	int i;
@@ -592,6 +628,8 @@ int main(int argc, char **argv)
 		if (!wanted(verbs[i].name, argc, argv))
 			continue;
 		one(&verbs[i]);
+		if (verbs[i].undo != nothing)
+			undo_one(&verbs[i]);
 		n++;
 		if (write_all())
 			die("after %s, a write fails", verbs[i].name);
