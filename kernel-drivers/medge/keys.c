@@ -23,7 +23,6 @@
 #include <crypto/algapi.h>
 #include <crypto/sha2.h>
 #include <linux/etherdevice.h>
-#include <linux/jhash.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 
@@ -161,20 +160,15 @@ static void make_tag(const u8 *root, const u8 *from, const u8 *to,
 
 /* ---- peers ---- */
 
-static u32 hash_of(const u8 *mac)
-{
-	return jhash(mac, ETH_ALEN, 0);
-}
-
 /* RCU read side, or under keys.lock. */
 static struct keys_peer *find(struct medge_device *dev, const u8 *mac, u16 vlan)
 {
 	struct keys_peer *peer;
 
-	hash_for_each_possible_rcu(dev->keys.peers, peer, link, hash_of(mac),
+	hash_for_each_possible_rcu(dev->keys.peers, peer, link,
+				   medge_mac_hash(mac),
 				   lockdep_is_held(&dev->keys.lock))
-		if (ether_addr_equal(peer->l2.dmac, mac) &&
-		    medge_vlan_matches(peer->l2.vlan, vlan))
+		if (medge_l2_matches(&peer->l2, mac, vlan))
 			return peer;
 	return NULL;
 }
@@ -198,7 +192,7 @@ static struct keys_peer *find_or_add(struct medge_device *dev,
 	peer->l2 = *l2;
 	__skb_queue_head_init(&peer->held);
 	get_random_bytes(peer->offer, sizeof(peer->offer));
-	hash_add_rcu(keys->peers, &peer->link, hash_of(l2->dmac));
+	hash_add_rcu(keys->peers, &peer->link, medge_mac_hash(l2->dmac));
 	keys->npeers++;
 	return peer;
 }

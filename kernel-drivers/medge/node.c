@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Remote nodes: found by address, shared by QPs, asked whether their paths work. */
 #include <linux/etherdevice.h>
-#include <linux/jhash.h>
 #include <linux/random.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
@@ -122,20 +121,15 @@ static enum hrtimer_restart node_timer(struct hrtimer *timer)
 
 /* ---- found by address ---- */
 
-static u32 hash_of(const u8 *mac)
-{
-	return jhash(mac, ETH_ALEN, 0);
-}
-
 /* RCU read side, or under nodes.lock. */
 static struct medge_node *find(struct medge_device *dev, const u8 *mac, u16 vlan)
 {
 	struct medge_node *node;
 
-	hash_for_each_possible_rcu(dev->nodes.table, node, link, hash_of(mac),
+	hash_for_each_possible_rcu(dev->nodes.table, node, link,
+				   medge_mac_hash(mac),
 				   lockdep_is_held(&dev->nodes.lock))
-		if (ether_addr_equal(node->l2.dmac, mac) &&
-		    medge_vlan_matches(node->l2.vlan, vlan))
+		if (medge_l2_matches(&node->l2, mac, vlan))
 			return node;
 	return NULL;
 }
@@ -182,7 +176,7 @@ static struct medge_node *add_node(struct medge_device *dev,
 		medge_peer_init(node->peer, node->l2.dmac, &dev->nodes.local,
 				get_random_u64(), ktime_get_ns());
 		hash_add_rcu(dev->nodes.table, &node->link,
-			     hash_of(node->l2.dmac));
+			     medge_mac_hash(node->l2.dmac));
 		other = node;
 	}
 	spin_unlock_bh(&dev->nodes.lock);

@@ -3,6 +3,8 @@
 #ifndef MEDGE_RAIL_H
 #define MEDGE_RAIL_H
 
+#include <linux/etherdevice.h>
+#include <linux/jhash.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
@@ -145,6 +147,20 @@ static inline bool medge_vlan_matches(u16 own, u16 vlan)
 {
 	return own == vlan ||
 	       (vlan == MEDGE_VLAN_UNKNOWN && own != MEDGE_VLAN_NONE);
+}
+
+/* Is it from where @l2 leads that a frame of @mac's came over @vlan? */
+static inline bool medge_l2_matches(const struct medge_l2 *l2, const u8 *mac,
+				    u16 vlan)
+{
+	return ether_addr_equal(l2->dmac, mac) &&
+	       medge_vlan_matches(l2->vlan, vlan);
+}
+
+/* Of tables in which nodes are found by address. */
+static inline u32 medge_mac_hash(const u8 *mac)
+{
+	return jhash(mac, ETH_ALEN, 0);
 }
 
 /*

@@ -68,9 +68,8 @@ static enum medge_drop decode(struct arrival *a)
 
 static bool may_receive(const struct medge_qp *qp, const struct medge_rx_l2 *l2)
 {
-	return qp->conn && ether_addr_equal(qp->l2.dmac, l2->smac) &&
-	       medge_vlan_matches(qp->l2.vlan, l2->vlan) && !l2->multicast &&
-	       medge_qp_talks(qp);
+	return qp->conn && medge_l2_matches(&qp->l2, l2->smac, l2->vlan) &&
+	       !l2->multicast && medge_qp_talks(qp);
 }
 
 /* How it went with a piece. */

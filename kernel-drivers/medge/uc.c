@@ -209,8 +209,7 @@ void medge_uc_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 static bool may_receive(const struct medge_qp *qp, const struct medge_rx_l2 *l2)
 {
 	return medge_qp_hears(qp) && !l2->multicast &&
-	       ether_addr_equal(qp->l2.dmac, l2->smac) &&
-	       medge_vlan_matches(qp->l2.vlan, l2->vlan);
+	       medge_l2_matches(&qp->l2, l2->smac, l2->vlan);
 }
 
 static bool may_write(struct medge_qp *qp, const struct medge_op *op)
