@@ -118,18 +118,6 @@ static inline bool medge_is_vmalloc_or_module_addr(const void *va)
 #define dma_buf_vunmap_unlocked dma_buf_vunmap
 #endif
 
-#ifndef HAVE___skb_queue_purge_reason	/* 6.7 */
-/* Consumed: all that we purge is. */
-#define __skb_queue_purge_reason(list, reason) medge_skb_queue_consume(list)
-static inline void medge_skb_queue_consume(struct sk_buff_head *list)
-{
-	struct sk_buff *skb;
-
-	while ((skb = __skb_dequeue(list)))
-		consume_skb(skb);
-}
-#endif
-
 #ifndef HAVE_IB_SPEED_XDR	/* 6.7 */
 #define IB_SPEED_XDR 256
 #endif

@@ -131,7 +131,7 @@ static void resume(struct medge_qp *qp) __must_hold(&qp->lock)
 		medge_receive_released(qp, &used);
 	}
 	spin_unlock_bh(&qp->lock);
-	__skb_queue_purge_reason(&used, SKB_CONSUMED);
+	medge_skbs_used(&used);
 	medge_send_look(qp);
 	spin_lock_bh(&qp->lock);
 }

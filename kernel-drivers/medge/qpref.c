@@ -130,15 +130,9 @@ struct medge_qp *medge_qp_ref_get(struct medge_qp_ref *ref)
 
 struct medge_qp *medge_qp_get(struct medge_device *dev, u32 qpn)
 {
-	struct medge_qp_ref *ref;
-	struct medge_qp *qp = NULL;
+	struct medge_qp_ref *ref = medge_qp_find(dev, qpn);
 
-	rcu_read_lock();
-	ref = medge_qp_find(dev, qpn);
-	if (ref)
-		qp = medge_qp_ref_get(ref);
-	rcu_read_unlock();
-	return qp;
+	return ref ? medge_qp_ref_get(ref) : NULL;
 }
 
 bool medge_qp_hold(struct medge_qp *qp)

@@ -62,7 +62,7 @@ void medge_qp_open(struct medge_qp *qp);
 
 /* The one with this number, whoever is at work on it; NULL: none. Under RCU. */
 struct medge_qp_ref *medge_qp_find(struct medge_device *dev, u32 qpn);
-/* Find a QP by number and count as its user; NULL: none. RCU inside. */
+/* The same, and count as its user. Under RCU. */
 struct medge_qp *medge_qp_get(struct medge_device *dev, u32 qpn);
 /*
  * The same for who has the QP (a post, its timer): false if it is being reset

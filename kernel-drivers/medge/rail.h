@@ -192,8 +192,25 @@ void medge_rail_xmit_clear(struct medge_device *dev, u32 rail,
 			   const struct medge_l2 *to, struct sk_buff *skb);
 
 /*
+ * What it brought has been used. Where BHs are off, the skb is what the next frame is
+ * sent in, which may be a while, and on another CPU: so not if it has the sender's pages.
+ */
+static inline void medge_skb_used(struct sk_buff *skb)
+{
+	napi_consume_skb(skb, in_softirq() && !skb_is_nonlinear(skb));
+}
+
+static inline void medge_skbs_used(struct sk_buff_head *skbs)
+{
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(skbs)))
+		medge_skb_used(skb);
+}
+
+/*
  * receive.c: a frame for @rail's device, skb->data at the medge header;
- * consumes the skb. Called by the packet handler.
+ * consumes the skb. Called by the packet handler: BHs off, RCU read side.
  */
 void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
 		   const struct medge_rx_l2 *l2);

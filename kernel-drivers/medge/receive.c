@@ -180,7 +180,7 @@ void medge_receive_again(struct medge_qp *qp, struct sk_buff *skb)
 		__skb_queue_tail(&used, skb);
 	}
 	medge_send_unlock(qp);
-	__skb_queue_purge_reason(&used, SKB_CONSUMED);
+	medge_skbs_used(&used);
 	spin_lock_bh(&qp->lock);
 }
 
@@ -256,7 +256,7 @@ static void receive(struct medge_qp *qp, struct arrival *a,
 		__skb_queue_tail(&a->used, a->skb);
 	}
 	medge_send_unlock(qp);
-	__skb_queue_purge_reason(&a->used, SKB_CONSUMED);
+	medge_skbs_used(&a->used);
 }
 
 void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
@@ -282,7 +282,7 @@ void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
 	if (a.frame.type == MEDGE_FRAME_PROBE ||
 	    a.frame.type == MEDGE_FRAME_REPLY) {
 		medge_node_receive(rail, skb, l2);
-		consume_skb(skb);
+		medge_skb_used(skb);
 		return;
 	}
 	qp = medge_qp_get(dev, a.frame.qpn);

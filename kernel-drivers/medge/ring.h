@@ -8,6 +8,7 @@
 #ifndef MEDGE_RING_H
 #define MEDGE_RING_H
 
+#include <linux/minmax.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/medge-abi.h>
@@ -58,7 +59,7 @@ static inline u32 medge_ring_posted(struct medge_ring *ring)
 	u32 n = smp_load_acquire(&ring->hdr->prod) - ring->cons;
 	u32 room = ring->mask + 1 - (ring->cons - ring->done);
 
-	return n < room ? n : room;
+	return min(n, room);
 }
 
 #endif /* MEDGE_RING_H */

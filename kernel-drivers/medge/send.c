@@ -149,10 +149,28 @@ static void payload_gone(struct medge_qp *qp, const struct medge_op *op)
 		medge_conn_fail_op(qp->conn, op->op_no, MEDGE_LOCAL_PROTECTION);
 }
 
+/* In a page that many share: less to count, and nothing to zero. */
+static struct sk_buff *skb_in_page(u32 room)
+{
+	u32 size = SKB_DATA_ALIGN(room) +
+		   SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	void *head = napi_alloc_frag(size);
+	struct sk_buff *skb = head ? napi_build_skb(head, size) : NULL;
+
+	if (head && !skb)
+		skb_free_frag(head);
+	return skb;
+}
+
 struct sk_buff *medge_send_skb(struct medge_qp *qp, u32 len)
 {
-	struct sk_buff *skb = alloc_skb(TX_HEADROOM + len, GFP_ATOMIC);
+	u32 room = TX_HEADROOM + len;
+	struct sk_buff *skb;
 
+	if (room <= SKB_WITH_OVERHEAD(PAGE_SIZE))
+		skb = skb_in_page(room);
+	else
+		skb = alloc_skb(room, GFP_ATOMIC);
 	if (!skb) {
 		medge_count(qp->dev, tx_errors);
 		return NULL;
@@ -605,6 +623,6 @@ void medge_recv_doorbell(struct medge_qp *qp)
 		}
 	}
 	medge_send_unlock(qp);
-	__skb_queue_purge_reason(&used, SKB_CONSUMED);
+	medge_skbs_used(&used);
 	medge_qp_put(qp);
 }

@@ -322,5 +322,5 @@ void medge_uc_receive(struct medge_qp *qp, struct sk_buff *skb,
 	else if (!receive(qp, skb, frame))
 		medge_count(qp->dev, rx_uc_dropped);
 	spin_unlock_bh(&qp->lock);
-	consume_skb(skb);
+	medge_skb_used(skb);
 }

@@ -393,5 +393,5 @@ void medge_ud_receive(struct medge_device *dev, struct sk_buff *skb,
 		medge_mcast_deliver(dev, &arrival, NULL);
 	else
 		medge_count(dev, rx_not_ours);
-	consume_skb(skb);
+	medge_skb_used(skb);
 }

@@ -45,25 +45,28 @@ static struct memory {
 static void post(struct end *end, const struct cost *cost)
 {
 	struct ibv_sge sge[LIST_MAX];
-	struct ibv_send_wr wr[LIST_MAX] = {}, *bad;
+	struct ibv_send_wr wr[LIST_MAX], *bad;
 	int i;
 
 	for (i = 0; i < cost->list; i++) {
 		uint32_t at = i * cost->len;
+		bool last = i + 1 == cost->list;
 
 		sge[i] = (struct ibv_sge) {
 			.addr = (uintptr_t)local.buf + at,
 			.length = cost->len,
 			.lkey = local.mr->lkey,
 		};
-		wr[i].opcode = cost->opcode;
-		wr[i].sg_list = &sge[i];
-		wr[i].num_sge = 1;
-		wr[i].wr.rdma.remote_addr = (uintptr_t)remote.buf + at;
-		wr[i].wr.rdma.rkey = remote.mr->rkey;
-		wr[i].next = i + 1 < cost->list ? &wr[i + 1] : NULL;
-		if (i + 1 == cost->list)
-			wr[i].send_flags = IBV_SEND_SIGNALED;
+		/* Only what is used: clearing the rest would count, too. */
+		wr[i] = (struct ibv_send_wr) {
+			.next = last ? NULL : &wr[i + 1],
+			.sg_list = &sge[i],
+			.num_sge = 1,
+			.opcode = cost->opcode,
+			.send_flags = last ? IBV_SEND_SIGNALED : 0,
+			.wr.rdma.remote_addr = (uintptr_t)remote.buf + at,
+			.wr.rdma.rkey = remote.mr->rkey,
+		};
 	}
 	if (ibv_post_send(end->qp, wr, &bad))
 		die("ibv_post_send");

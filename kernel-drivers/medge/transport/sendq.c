@@ -161,16 +161,20 @@ static void set_part(struct medge_conn *c, struct medge_tx *tx, u32 payload,
 }
 
 /*
- * Frames that go out in one run at most. A window is cut into parts, so that
+ * Of @frames, those that go out in one run. A window is cut into parts, so that
  * their acks keep it moving; what fits into it at once needs no such thing.
  */
-static u32 run_frames(const struct medge_conn *c, const struct medge_pick *p)
+static u32 run_frames(const struct medge_conn *c, const struct medge_pick *p,
+		      u32 frames)
 {
-	u32 seg = c->cfg.seg_len;
-	u32 part = medge_cong_run(&c->paths[p->path].cong) / seg;
-	u32 share = DIV_ROUND_UP(medge_sched_share(c, p->path), seg);
+	u32 seg = c->cfg.seg_len, part, share, most;
 
-	return clamp(max(part, share), 1u, max(c->cfg.run_max / seg, 1u));
+	if (frames == 1)
+		return 1;
+	part = medge_cong_run(&c->paths[p->path].cong) / seg;
+	share = DIV_ROUND_UP(medge_sched_share(c, p->path), seg);
+	most = clamp(max(part, share), 1u, max(c->cfg.run_max / seg, 1u));
+	return min(frames, most);
 }
 
 /* Bytes of frame @i of @tx. */
@@ -282,7 +286,7 @@ static bool tx_request(struct medge_conn *c, u64 now,
 	payload = medge_request_payload(&sop->req);
 	total = medge_frames(c, payload);
 	index = sop->next_index;
-	count = min3(total - index, window_room(c), run_frames(c, p));
+	count = run_frames(c, p, min(total - index, window_room(c)));
 	tx->nops = 1;
 	tx->psn = c->snd_nxt;
 	set_part(c, tx, payload, index, count);
@@ -315,7 +319,7 @@ static bool tx_response(struct medge_conn *c, u64 now,
 	fill_response(c, slot, tx);
 	total = medge_frames(c, r->len);
 	index = r->next_index;
-	count = min3(total - index, window_room(c), run_frames(c, p));
+	count = run_frames(c, p, min(total - index, window_room(c)));
 	tx->nops = 1;
 	tx->psn = c->snd_nxt;
 	set_part(c, tx, r->len, index, count);
@@ -428,7 +432,7 @@ static bool tx_again(struct medge_conn *c, u64 now, u32 psn,
 		payload = medge_request_payload(&medge_sop(c, op_no)->req);
 	}
 	set_part(c, tx, payload, index,
-		 lost_run(c, psn, run_frames(c, p)));
+		 lost_run(c, psn, run_frames(c, p, c->nlost)));
 	if (tx->nops > 1)
 		tx->len = packed_len(c, op_no, tx->nops);
 	if (!all_present(c, tx))
