@@ -6,6 +6,7 @@
 
 #include "device.h"
 #include "faults.h"
+#include "qp.h"
 #include "rail.h"
 
 static int netdev_event(struct notifier_block *nb, unsigned long event,
@@ -40,9 +41,12 @@ static int __init medge_init(void)
 {
 	int err;
 
-	err = medge_faults_start();
+	err = medge_qps_start();
 	if (err)
 		return err;
+	err = medge_faults_start();
+	if (err)
+		goto no_faults;
 	err = medge_gso_register();
 	if (err)
 		goto no_gso;
@@ -56,6 +60,8 @@ no_notifier:
 	medge_gso_unregister();
 no_gso:
 	medge_faults_stop();
+no_faults:
+	medge_qps_stop();
 	return err;
 }
 
@@ -66,6 +72,7 @@ static void __exit medge_exit(void)
 	unregister_netdevice_notifier(&netdev_notifier);
 	medge_gso_unregister();
 	medge_faults_stop();
+	medge_qps_stop();
 	/* QPs and MRs are freed by RCU callbacks of ours or of kfree_rcu's. */
 	rcu_barrier();
 }

@@ -37,6 +37,21 @@ void medge_qps_schedule(struct medge_device *dev, u32 scheduler)
 
 /* ---- the connection ---- */
 
+/* A power of two would be half as much again. */
+static struct kmem_cache *conns;
+
+int medge_qps_start(void)
+{
+	conns = kmem_cache_create("medge_conn", medge_conn_size(), 0,
+				  SLAB_ACCOUNT, NULL);
+	return conns ? 0 : -ENOMEM;
+}
+
+void medge_qps_stop(void)
+{
+	kmem_cache_destroy(conns);
+}
+
 static void connection_config(const struct medge_qp *qp,
 			      struct medge_conn_config *cfg)
 {
@@ -67,12 +82,12 @@ static int connect_qp(struct medge_qp *qp)
 	struct medge_node_member *member;
 	struct medge_conn *conn;
 
-	conn = kzalloc(medge_conn_size(), GFP_KERNEL_ACCOUNT);
+	conn = kmem_cache_zalloc(conns, GFP_KERNEL_ACCOUNT);
 	if (!conn)
 		return -ENOMEM;
 	member = medge_node_join(qp);
 	if (!member) {
-		kfree(conn);
+		kmem_cache_free(conns, conn);
 		return -ENOMEM;
 	}
 	connection_config(qp, &cfg);
@@ -140,7 +155,7 @@ static void free_connection(struct medge_qp *qp)
 	medge_receive_free_held(qp);
 	medge_stats_retire(qp->dev, medge_conn_stats(qp->conn));
 	medge_conn_fini(qp->conn);
-	kfree(qp->conn);
+	kmem_cache_free(conns, qp->conn);
 	qp->conn = NULL;
 	medge_node_leave(qp->member);
 	qp->member = NULL;
@@ -272,8 +287,7 @@ static int create_sq(struct medge_qp *qp, struct ib_qp_cap *cap,
 	qp->sq_snap_mask = entries - 1;
 	qp->sq_snap_size = sizeof(struct medge_send_snap) + BIT(shift) -
 			   sizeof(struct medge_send_wqe);
-	qp->sq_snaps = kvcalloc(entries, qp->sq_snap_size, GFP_KERNEL_ACCOUNT);
-	return qp->sq_snaps ? 0 : -ENOMEM;
+	return 0;
 }
 
 static int create_rq(struct medge_qp *qp, struct ib_qp_cap *cap,
@@ -294,13 +308,12 @@ static int create_rq(struct medge_qp *qp, struct ib_qp_cap *cap,
 	cap->max_recv_wr = map->nentries;
 	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
 			   cap->max_recv_sge * sizeof(struct medge_sge);
-	qp->rq_snaps = kvcalloc(map->nentries, qp->rq_snap_size, GFP_KERNEL_ACCOUNT);
-	return qp->rq_snaps ? 0 : -ENOMEM;
+	return 0;
 }
 
 /* The receives are another's: only those taken from it are kept here. */
-static int use_srq(struct medge_qp *qp, struct ib_srq *ibsrq,
-		   struct ib_qp_cap *cap)
+static void use_srq(struct medge_qp *qp, struct ib_srq *ibsrq,
+		    struct ib_qp_cap *cap)
 {
 	struct medge_srq *srq = to_medge_srq(ibsrq);
 
@@ -312,36 +325,62 @@ static int use_srq(struct medge_qp *qp, struct ib_srq *ibsrq,
 	qp->rq.shift = srq->ring.shift;
 	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
 			   srq->max_sge * sizeof(struct medge_sge);
-	qp->rq_snaps = kvcalloc(MEDGE_OP_WINDOW, qp->rq_snap_size, GFP_KERNEL_ACCOUNT);
-	return qp->rq_snaps ? 0 : -ENOMEM;
 }
 
 /* An XRC target sends nothing, and takes receives from SRQs of any size. */
-static int use_srqs(struct medge_qp *qp, struct ib_qp_cap *cap)
+static void use_srqs(struct medge_qp *qp, struct ib_qp_cap *cap)
 {
 	*cap = (struct ib_qp_cap) {};
 	qp->max_recv_sge = MEDGE_MAX_SGE;
 	qp->rq.mask = MEDGE_OP_WINDOW - 1;
 	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
 			   MEDGE_MAX_SGE * sizeof(struct medge_sge);
-	qp->rq_snaps = kvcalloc(MEDGE_OP_WINDOW, qp->rq_snap_size, GFP_KERNEL_ACCOUNT);
-	return qp->rq_snaps ? 0 : -ENOMEM;
+}
+
+static int create_rings(struct medge_qp *qp, struct ib_qp_init_attr *init,
+			struct ib_ucontext *uctx,
+			struct medge_create_qp_resp *resp)
+{
+	int err;
+
+	if (init->qp_type == IB_QPT_XRC_TGT) {
+		use_srqs(qp, &init->cap);
+		return 0;
+	}
+	err = create_sq(qp, &init->cap, uctx, &resp->sq);
+	if (err || init->qp_type == IB_QPT_XRC_INI)
+		return err;
+	if (!init->srq)
+		return create_rq(qp, &init->cap, uctx, &resp->rq);
+	use_srq(qp, init->srq, &init->cap);
+	return 0;
+}
+
+static size_t sq_snap_bytes(const struct medge_qp *qp)
+{
+	return qp->sq_snap_size * ((size_t)qp->sq_snap_mask + 1);
+}
+
+static size_t rq_snap_bytes(const struct medge_qp *qp)
+{
+	return qp->rq_snap_size * ((size_t)qp->rq.mask + 1);
 }
 
 static int create_queues(struct medge_qp *qp, struct ib_qp_init_attr *init,
 			 struct ib_ucontext *uctx,
 			 struct medge_create_qp_resp *resp)
 {
-	int err;
+	int err = create_rings(qp, init, uctx, resp);
 
-	if (init->qp_type == IB_QPT_XRC_TGT)
-		return use_srqs(qp, &init->cap);
-	err = create_sq(qp, &init->cap, uctx, &resp->sq);
-	if (err || init->qp_type == IB_QPT_XRC_INI)
+	if (err || !(qp->sq_snap_size || qp->rq_snap_size))
 		return err;
-	if (init->srq)
-		return use_srq(qp, init->srq, &init->cap);
-	return create_rq(qp, &init->cap, uctx, &resp->rq);
+	qp->sq_snaps = kvzalloc(sq_snap_bytes(qp) + rq_snap_bytes(qp),
+				GFP_KERNEL_ACCOUNT);
+	if (!qp->sq_snaps)
+		return -ENOMEM;
+	if (qp->rq_snap_size)
+		qp->rq_snaps = qp->sq_snaps + sq_snap_bytes(qp);
+	return 0;
 }
 
 static void destroy_queues(struct medge_qp *qp)
@@ -350,7 +389,6 @@ static void destroy_queues(struct medge_qp *qp)
 	medge_ring_destroy(&qp->sq);
 	medge_ring_destroy(&qp->rq);
 	kvfree(qp->sq_snaps);
-	kvfree(qp->rq_snaps);
 }
 
 /* What the user asked of us; a provider may know fewer flags than we, or more. */
@@ -398,12 +436,8 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 /* What its process does not see of it; of the connection even before there is one. */
 static size_t hidden_bytes(const struct medge_qp *qp)
 {
-	size_t bytes = 0;
+	size_t bytes = sq_snap_bytes(qp) + rq_snap_bytes(qp);
 
-	if (qp->sq_snaps)
-		bytes += (size_t)(qp->sq_snap_mask + 1) * qp->sq_snap_size;
-	if (qp->rq_snaps)
-		bytes += (size_t)(qp->rq.mask + 1) * qp->rq_snap_size;
 	if (!medge_qp_is_uc(qp) && !medge_qp_is_ud(qp))
 		bytes += medge_conn_size();
 	return bytes;

@@ -83,7 +83,8 @@ struct medge_recv_snap {
  * @refused: in ERR because of the peer, which may still ask for the NAK
  * @flush_late: flush as soon as @placing is 0
  * @reaped: SQ ring index up to which flush has completed WQEs
- * @sq_snaps, @rq_snaps: (snap size is 1 << shift plus the snap's own fields)
+ * @sq_snaps, @rq_snaps: the latter behind the former, or NULL (snap size is
+ *                       1 << shift plus the snap's own fields)
  * @kpost: if it is a kernel consumer's
  * @pin: the process that made it, for all of it but the rings
  */
@@ -208,6 +209,9 @@ static inline bool medge_qp_talks(const struct medge_qp *qp)
 }
 
 /* ---- qp.c: control path ---- */
+/* With the module. */
+int medge_qps_start(void);
+void medge_qps_stop(void);
 int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata);
 int medge_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,

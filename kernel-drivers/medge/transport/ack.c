@@ -43,7 +43,7 @@ void medge_ack_fill(struct medge_conn *c, struct medge_frame *f)
 
 void medge_ack_path(struct medge_conn *c, u32 rail, const struct medge_frame *f)
 {
-	struct medge_conn_rail *r = &c->rails[rail];
+	struct medge_conn_rail *r = medge_rx_rail(c, rail);
 
 	if (f->flags & MEDGE_FRAME_MARKED)
 		c->marked_rails |= 1ULL << rail;
@@ -62,7 +62,7 @@ void medge_ack_fill_echo(struct medge_conn *c, struct medge_frame *f)
 	c->echo_now = false;
 	rail = __ffs64(c->echo_rails);
 	c->echo_rails &= c->echo_rails - 1;
-	f->psn = c->rails[rail].echo_psn;
+	f->psn = medge_rx_rail(c, rail)->echo_psn;
 	f->flags |= MEDGE_FRAME_ECHO;
 	if (c->marked_rails & 1ULL << rail)
 		f->flags |= MEDGE_FRAME_MARKED;
@@ -136,7 +136,7 @@ static bool find_hole(struct medge_conn *c, u64 now, u32 *hole)
 	if (!medge_seq_before(psn, c->rcv_high))
 		return false;
 	for (i = 0; i < c->nrails; i++) {
-		const struct medge_conn_rail *r = &c->rails[i];
+		const struct medge_conn_rail *r = medge_rx_rail(c, i);
 
 		if (r->rx_time && now - r->rx_time < RAIL_RECENT_NS &&
 		    medge_seq_before(r->rx_high, psn))
@@ -149,7 +149,7 @@ static bool find_hole(struct medge_conn *c, u64 now, u32 *hole)
 void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
 			u32 bytes)
 {
-	struct medge_conn_rail *r = &c->rails[rail];
+	struct medge_conn_rail *r = medge_rx_rail(c, rail);
 	u8 path = c->rail_path[rail];
 	u32 hole;
 

@@ -32,6 +32,7 @@ void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 	medge_table_init(&c->sops, c->first.sops, MEDGE_OPS_FIRST);
 	medge_table_init(&c->rops, c->first.rops, MEDGE_OPS_FIRST);
 	medge_table_init(&c->resps, c->first.resps, MEDGE_RESPONSES_FIRST);
+	medge_table_init(&c->rails, c->first.rails, MEDGE_RAILS_FIRST);
 	c->paths = c->first.paths;
 	c->paths_max = MEDGE_PATHS_FIRST;
 }
@@ -42,6 +43,7 @@ void medge_conn_fini(struct medge_conn *c)
 	medge_table_fini(&c->sops);
 	medge_table_fini(&c->rops);
 	medge_table_fini(&c->resps);
+	medge_table_fini(&c->rails);
 	if (c->paths != c->first.paths)
 		medge_env_free(c->paths);
 }

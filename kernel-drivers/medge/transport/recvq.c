@@ -94,6 +94,14 @@ static void init_rx(struct medge_rx *rx, const struct medge_frame *f, u32 first,
 	rx->data_off = f->op.data_off + skip;
 }
 
+/* There is room for what is to be known of @rail. */
+static bool has_rail(struct medge_conn *c, u32 rail)
+{
+	return medge_table_grow(&c->rails, sizeof(struct medge_conn_rail),
+				rail + 1, MEDGE_MAX_RAILS, 0,
+				medge_table_size(&c->rails));
+}
+
 bool medge_conn_expects(const struct medge_conn *c, const struct medge_frame *f)
 {
 	return medge_seq_diff(f->psn, c->rcv_nxt) <= 0;
@@ -119,7 +127,8 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 			c->ack_now = true;
 			drop = MEDGE_DROP_STATE;
 		} else if (medge_seq_diff(f->psn + f->nframes, c->rcv_nxt) >
-			   MEDGE_WINDOW) {
+				   MEDGE_WINDOW ||
+			   !has_rail(c, rail)) {
 			drop = MEDGE_DROP_WINDOW;
 		} else if (c->nheld >= 2 * MEDGE_WINDOW) {
 			drop = MEDGE_DROP_HOLD;

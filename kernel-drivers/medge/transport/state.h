@@ -27,10 +27,11 @@ enum {
 	MEDGE_BITMAP_WORDS = MEDGE_WINDOW / 64,
 	MEDGE_OPS_IN_FRAME = 255,
 	/* Slots that a connection has before it grows. */
-	MEDGE_SENT_FIRST = 16,
+	MEDGE_SENT_FIRST = 4,
 	MEDGE_OPS_FIRST = 4,
 	MEDGE_RESPONSES_FIRST = 1,
 	MEDGE_PATHS_FIRST = 2,
+	MEDGE_RAILS_FIRST = 2,
 };
 
 static_assert(!(MEDGE_WINDOW & (MEDGE_WINDOW - 1)));
@@ -199,6 +200,7 @@ struct medge_conn_first {
 	struct medge_recv_op rops[MEDGE_OPS_FIRST];
 	struct medge_response resps[MEDGE_RESPONSES_FIRST];
 	struct medge_conn_path paths[MEDGE_PATHS_FIRST];
+	struct medge_conn_rail rails[MEDGE_RAILS_FIRST];
 };
 
 struct medge_conn {
@@ -320,17 +322,17 @@ struct medge_conn {
 	struct medge_table sops;	/* op_oldest to op_next */
 	struct medge_table rops;	/* rop_next and all behind it */
 	struct medge_table resps;	/* resp_oldest to resp_next */
+	struct medge_table rails;	/* by index */
 	struct medge_conn_path *paths;	/* paths_max of them */
 	u32 paths_max;
 
-	struct medge_conn_rail rails[MEDGE_MAX_RAILS];
 	/* The best of the paths that leave on a rail; MEDGE_PATH_UNKNOWN: none. */
 	u8 rail_path[MEDGE_MAX_RAILS];
 	struct medge_conn_first first;
 };
 
-/* There are thousands: a byte more costs each of them a page. */
-static_assert(sizeof(struct medge_conn) <= 4096);
+/* There are thousands: this is one of twelve in eight pages. */
+static_assert(sizeof(struct medge_conn) <= 32768 / 12);
 
 static inline struct medge_sent *medge_sent(const struct medge_conn *c, u32 psn)
 {
@@ -353,6 +355,12 @@ static inline struct medge_response *medge_resp(const struct medge_conn *c,
 						u32 slot)
 {
 	return medge_table_slot(&c->resps, slot, sizeof(struct medge_response));
+}
+
+static inline struct medge_conn_rail *medge_rx_rail(const struct medge_conn *c,
+						    u32 rail)
+{
+	return medge_table_slot(&c->rails, rail, sizeof(struct medge_conn_rail));
 }
 
 static inline bool medge_opcode_answers(u8 opcode)
