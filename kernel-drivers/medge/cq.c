@@ -106,6 +106,7 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs)
 {
 	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
+	struct ib_ucontext *uctx = medge_udata_context(udata);
 	struct medge_create_cq_resp resp = {};
 	struct medge_cq *cq = to_medge_cq(ibcq);
 	int err;
@@ -122,18 +123,24 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	hrtimer_setup(&cq->mod_timer, moderated, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_SOFT);
 	medge_kcq_init(cq, !udata);
-	err = medge_ring_create(&cq->ring, medge_udata_context(udata),
-				attr->cqe, MEDGE_CQE_SHIFT, &resp.cq);
+	err = medge_quota_take(uctx, MEDGE_QUOTA_CQ, &cq->process);
 	if (err)
 		return err;
+	err = medge_ring_create(&cq->ring, uctx, attr->cqe, MEDGE_CQE_SHIFT,
+				&resp.cq);
+	if (err)
+		goto no_ring;
 	ibcq->cqe = resp.cq.nentries;
 	if (!udata)
 		return 0;
 
 	cq->ring.hdr->has_armed = 1;
 	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
-	if (err)
-		medge_ring_destroy(&cq->ring);
+	if (!err)
+		return 0;
+	medge_ring_destroy(&cq->ring);
+no_ring:
+	medge_quota_give(&cq->process, MEDGE_QUOTA_CQ);
 	return err;
 }
 
@@ -246,6 +253,7 @@ int medge_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	cq->ring.hdr = NULL;
 	spin_unlock_bh(&cq->lock);
 	medge_ring_destroy(&ring);
+	medge_quota_give(&cq->process, MEDGE_QUOTA_CQ);
 	return 0;
 }
 

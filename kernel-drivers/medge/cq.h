@@ -15,6 +15,7 @@ struct medge_cq {
 	struct ib_cq ibcq;
 	/* ring.prod, offered, armed, error; BHs are off, inside QP locks */
 	spinlock_t lock;
+	struct medge_process *process;	/* that has it */
 	struct medge_ring ring;
 	struct medge_ring offered;	/* when it is resized, until it is taken */
 	u32 armed;			/* by a call: enum medge_cq_armed */

@@ -46,6 +46,7 @@ static void dealloc_driver(struct ib_device *ibdev)
 	medge_mr_table_destroy(dev);
 	medge_mcast_destroy(&dev->mcast);
 	medge_held_destroy(&dev->held);
+	medge_quotas_destroy(&dev->quotas);
 	WARN_ON(!xa_empty(&dev->ahs));
 	xa_destroy(&dev->ahs);
 	medge_stats_destroy(dev);
@@ -263,6 +264,7 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 	medge_rails_init(dev);
 	medge_nodes_init(dev);
 	medge_keys_init(dev);
+	medge_quotas_init(&dev->quotas);
 	err = medge_qps_init(&dev->qps, MEDGE_MAX_QP);
 	if (err)
 		return err;

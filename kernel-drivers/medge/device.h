@@ -16,6 +16,7 @@
 #include "node.h"
 #include "poller.h"
 #include "qpref.h"
+#include "quota.h"
 #include "rail.h"
 #include "stats.h"
 
@@ -41,6 +42,7 @@ enum {
  * @netdev_gone: @netdev is being unregistered; under RTNL
  * @dead: ib_core has taken the device down; under RTNL
  * @held: frames that wait, of all QPs
+ * @quotas: what processes may have
  * @retired: what the QPs that are gone counted; under @retired_lock
  */
 struct medge_device {
@@ -59,6 +61,7 @@ struct medge_device {
 	u32 next_ah;			/* the same */
 	struct medge_mcast mcast;
 	struct medge_held held;
+	struct medge_quotas quotas;
 	struct medge_device_stats __percpu *stats;
 	struct medge_rail_stats __percpu *rail_stats;	/* MEDGE_MAX_RAILS */
 	struct medge_conn_stats *retired;

@@ -112,13 +112,38 @@ u32 medge_key_make(const struct medge_key *key)
 /* Until its key is complete, it is 0, which matches nobody's. */
 static int publish(struct medge_device *dev, struct medge_mr *mr)
 {
-	int err = medge_key_publish(dev, &mr->key);
+	struct ib_uobject *owner = mr->ibmr.pd->uobject;
+	int err;
 
-	if (!err) {
-		mr->ibmr.rkey = medge_key_make(&mr->key);
-		mr->ibmr.lkey = mr->ibmr.rkey;
+	err = medge_quota_take(owner ? owner->context : NULL, MEDGE_QUOTA_MR,
+			       &mr->process);
+	if (err)
+		return err;
+	err = medge_key_publish(dev, &mr->key);
+	if (err) {
+		medge_quota_give(&mr->process, MEDGE_QUOTA_MR);
+		return err;
 	}
-	return err;
+	mr->ibmr.rkey = medge_key_make(&mr->key);
+	mr->ibmr.lkey = mr->ibmr.rkey;
+	return 0;
+}
+
+/* Of no memory yet; NULL: no memory. */
+static struct medge_mr *new_mr(struct ib_pd *pd, u64 length, int access,
+			       gfp_t gfp)
+{
+	struct medge_mr *mr = kzalloc(sizeof(*mr), gfp);
+
+	if (!mr)
+		return NULL;
+	mr->length = length;
+	mr->access = access;
+	/* ib_core sets it only after the key can be found */
+	mr->ibmr.pd = pd;
+	refcount_set(&mr->ref, 1);
+	init_completion(&mr->gone);
+	return mr;
 }
 
 static int pin(struct medge_mr *mr)
@@ -162,18 +187,12 @@ static struct medge_mr *make_user_mr(struct ib_pd *pd, struct dma_buf *buf,
 		return ERR_PTR(-EOPNOTSUPP);
 	if (iova + length < iova)
 		return ERR_PTR(-EINVAL);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	mr = new_mr(pd, length, access, GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 
-	mr->access = access;
 	mr->start = start;
 	mr->iova = iova;
-	mr->length = length;
-	/* ib_core sets it only after the key can be found */
-	mr->ibmr.pd = pd;
-	refcount_set(&mr->ref, 1);
-	init_completion(&mr->gone);
 
 	err = find_memory(mr, buf);
 	if (!err)
@@ -188,6 +207,7 @@ static void free_user_mr(struct medge_mr *mr)
 	kvfree(mr->fast ?: (void *)mr->pages);
 	ib_umem_release(mr->umem);
 	medge_dmabuf_unmap(mr);
+	medge_quota_give(&mr->process, MEDGE_QUOTA_MR);
 	kfree_rcu(mr, rcu);
 }
 
@@ -226,14 +246,9 @@ struct ib_mr *medge_get_dma_mr(struct ib_pd *pd, int access)
 	struct medge_mr *mr;
 	int err;
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = new_mr(pd, U64_MAX, access, GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->access = access;
-	mr->length = U64_MAX;
-	mr->ibmr.pd = pd;
-	refcount_set(&mr->ref, 1);
-	init_completion(&mr->gone);
 	err = publish(to_medge_device(pd->device), mr);
 	if (!err)
 		return &mr->ibmr;
@@ -246,14 +261,11 @@ struct ib_mr *medge_mr_to_fill(struct ib_pd *pd, u32 max_pages)
 	struct medge_mr *mr;
 	int err = -ENOMEM;
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = new_mr(pd, 0, 0, GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->invalid = true;
 	mr->max_pages = max_pages;
-	mr->ibmr.pd = pd;
-	refcount_set(&mr->ref, 1);
-	init_completion(&mr->gone);
 	mr->fast = kvcalloc(max_pages, sizeof(*mr->fast), GFP_KERNEL);
 	if (mr->fast)
 		err = publish(to_medge_device(pd->device), mr);
@@ -320,14 +332,9 @@ struct ib_mr *medge_mr_of_pages(struct ib_pd *pd, void *mem, u64 length,
 
 	if (access & ~MR_ACCESS)
 		return ERR_PTR(-EOPNOTSUPP);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	mr = new_mr(pd, length, access, GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->access = access;
-	mr->length = length;
-	mr->ibmr.pd = pd;
-	refcount_set(&mr->ref, 1);
-	init_completion(&mr->gone);
 	err = medge_mr_fill_mapped(mr, mem);
 	if (!err)
 		err = publish(to_medge_device(pd->device), mr);
@@ -349,9 +356,11 @@ static int take_over(struct medge_device *dev, struct medge_mr *mr,
 	mr->ibmr.rkey = old->ibmr.rkey;
 	err = rhashtable_replace_fast(&dev->mrs, &old->key.node, &mr->key.node,
 				      key_params);
-	if (!err)
-		old->replaced = true;
-	return err;
+	if (err)
+		return err;
+	old->replaced = true;
+	swap(mr->process, old->process);
+	return 0;
 }
 
 /*

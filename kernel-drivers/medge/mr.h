@@ -46,6 +46,7 @@ struct medge_mr {
 	struct dma_buf *dmabuf;		/* whose pages they are: not to be kept */
 	struct iosys_map dmabuf_at;
 	struct medge_odp *odp;		/* paged on demand: has no pages[] */
+	struct medge_process *process;	/* that has it */
 	u64 start;			/* of a user's: what iova stands for; in @dmabuf */
 	refcount_t ref;			/* users of pages[] */
 	struct completion gone;		/* last of them has left */

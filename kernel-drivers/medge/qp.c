@@ -389,6 +389,7 @@ static void destroy_queues(struct medge_qp *qp)
 	medge_ring_destroy(&qp->sq);
 	medge_ring_destroy(&qp->rq);
 	kvfree(qp->sq_snaps);
+	medge_quota_give(&qp->process, MEDGE_QUOTA_QP);
 }
 
 /* What the user asked of us; a provider may know fewer flags than we, or more. */
@@ -450,7 +451,9 @@ static int build_qp(struct medge_qp *qp, struct ib_qp_init_attr *init,
 	struct medge_create_qp_resp resp = {};
 	int err;
 
-	err = create_queues(qp, init, uctx, &resp);
+	err = medge_quota_take(uctx, MEDGE_QUOTA_QP, &qp->process);
+	if (!err)
+		err = create_queues(qp, init, uctx, &resp);
 	if (!err && udata)
 		err = medge_pin_charge(&qp->pin, hidden_bytes(qp));
 	if (err)

@@ -87,6 +87,7 @@ struct medge_recv_snap {
  *                       1 << shift plus the snap's own fields)
  * @kpost: if it is a kernel consumer's
  * @pin: the process that made it, for all of it but the rings
+ * @process: whose one QP of so many it is
  */
 struct medge_qp {
 	struct ib_qp ibqp;
@@ -97,6 +98,7 @@ struct medge_qp {
 	struct hrtimer timer;		/* conn's deadline; softirq mode */
 	struct medge_kpost kpost;
 	struct medge_pin pin;
+	struct medge_process *process;
 	struct medge_polled polled;
 
 	spinlock_t lock;

@@ -21,6 +21,9 @@
  *           idles (auto), or all
  *   polling_idle_us
  *           how long the poller stays awake without traffic
+ *   process_max_cq, process_max_mr, process_max_qp
+ *           how many CQs, memory regions and QPs one process may have: a number,
+ *           or max, for no limit
  */
 #include <linux/rtnetlink.h>
 #include <linux/sysfs.h>
@@ -252,6 +255,49 @@ static ssize_t held_max_kib_store(struct device *device,
 }
 static DEVICE_ATTR_RW(held_max_kib);
 
+/* ---- what a process may have ---- */
+
+static u32 *process_max(struct device *device, struct device_attribute *attr)
+{
+	struct dev_ext_attribute *of =
+		container_of(attr, struct dev_ext_attribute, attr);
+
+	return &device_of(device)->quotas.max[(uintptr_t)of->var];
+}
+
+static ssize_t process_max_show(struct device *device,
+				struct device_attribute *attr, char *buf)
+{
+	u32 max = READ_ONCE(*process_max(device, attr));
+
+	if (max == MEDGE_QUOTA_NONE)
+		return sysfs_emit(buf, "max\n");
+	return sysfs_emit(buf, "%u\n", max);
+}
+
+static ssize_t process_max_store(struct device *device,
+				 struct device_attribute *attr,
+				 const char *buf, size_t count)
+{
+	u32 *max = process_max(device, attr);
+
+	if (!sysfs_streq(buf, "max"))
+		return number_store(buf, count, MEDGE_QUOTA_MAX, max);
+	WRITE_ONCE(*max, MEDGE_QUOTA_NONE);
+	return count;
+}
+
+#define PROCESS_MAX(name, what)						\
+	static struct dev_ext_attribute dev_attr_process_max_##name = {	\
+		__ATTR(process_max_##name, 0644, process_max_show,	\
+		       process_max_store),				\
+		(void *)(uintptr_t)(what),				\
+	}
+
+PROCESS_MAX(cq, MEDGE_QUOTA_CQ);
+PROCESS_MAX(mr, MEDGE_QUOTA_MR);
+PROCESS_MAX(qp, MEDGE_QUOTA_QP);
+
 static struct attribute *attrs[] = {
 	&dev_attr_drain.attr,
 	&dev_attr_held_max_kib.attr,
@@ -260,6 +306,9 @@ static struct attribute *attrs[] = {
 	&dev_attr_paths.attr,
 	&dev_attr_polling.attr,
 	&dev_attr_polling_idle_us.attr,
+	&dev_attr_process_max_cq.attr.attr,
+	&dev_attr_process_max_mr.attr.attr,
+	&dev_attr_process_max_qp.attr.attr,
 	&dev_attr_scheduler.attr,
 	&dev_attr_secret.attr,
 	NULL,

@@ -206,12 +206,17 @@ int medge_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 		.max_inline = MEDGE_MAX_INLINE,
 		.max_sge = MEDGE_MAX_SGE,
 	};
+	struct medge_device *dev = to_medge_device(ibuc->device);
+	struct medge_ucontext *uc =
+		container_of(ibuc, struct medge_ucontext, ibuc);
 
 	/*
-	 * Nothing works less without it, so who cannot be told does without:
+	 * Nothing works less without it, so who cannot be told does without, and
+	 * who cannot be counted has no objects:
 	 * of a context that fails here, the core (up to Linux 7.2) leaks the
 	 * reference to its task.
 	 */
+	uc->process = medge_process_get(&dev->quotas);
 	(void)ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
 	return 0;
 }
@@ -225,6 +230,7 @@ int medge_query_ucontext(struct ib_ucontext *ibuc,
 
 void medge_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
+	medge_process_put(container_of(ibuc, struct medge_ucontext, ibuc)->process);
 }
 
 /*

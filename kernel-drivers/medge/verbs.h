@@ -14,8 +14,11 @@ struct medge_xrcd {
 	struct ib_xrcd ibxrcd;
 };
 
+struct medge_process;
+
 struct medge_ucontext {
 	struct ib_ucontext ibuc;
+	struct medge_process *process;	/* who opened it; NULL: no memory */
 };
 
 /* The context that a command came from; NULL: it came from the kernel. */

@@ -5,6 +5,7 @@
  *   limits pinned     under RLIMIT_MEMLOCK, without the right to exceed it
  *   limits objects    makes QPs until it is told that it has enough, prints how
  *                     many, and waits to be killed
+ *   limits quota N    where process_max_* are N, which must be 2 or more
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "verbs_test.h"
@@ -199,20 +201,119 @@ static void test_objects(void)
 	pause();
 }
 
-int main(int argc, char **argv)
-{
-	const char *what = argc == 2 ? argv[1] : "";
+/* ---- so many of each kind ---- */
 
+/* Of @kind, beside those there are already, @most; the next one is refused. */
+static void have(int kind, int most, void **made)
+{
+	int n;
+
+	for (n = 0; n < most; n++) {
+		made[n] = kinds[kind].make();
+		if (!made[n])
+			die("%s %d of %d: %s", kinds[kind].name, n + 1, most,
+			    strerror(errno));
+	}
+	if (kinds[kind].make() || errno != EAGAIN)
+		die("a %s too many: %s", kinds[kind].name, strerror(errno));
+}
+
+static void end_all(int kind, int most, void **made)
+{
+	while (most--)
+		if (kinds[kind].end(made[most]))
+			die("%s: cannot be ended", kinds[kind].name);
+}
+
+static void open_device(void)
+{
 	side_open(&side, getenv("DEV_A"), getenv("GID_A"));
 	cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
 	if (!cq)
 		die("no CQ: %s", strerror(errno));
-	if (!strcmp(what, "pinned"))
+}
+
+/*
+ * What a child makes of what it was left is its parent's; if it opens the device
+ * itself, it is another process.
+ */
+static void child_has_its_own(int kind, int most)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid < 0)
+		die("fork: %s", strerror(errno));
+	if (!pid) {
+		void *made[MOST];
+
+		if (kinds[kind].make() || errno != EAGAIN)
+			die("a child has another %s of its parent's: %s",
+			    kinds[kind].name, strerror(errno));
+		open_device();
+		have(kind, most, made);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
+		die("a child: status %d", status);
+}
+
+/* Nor by opening the device once more. */
+static void second_context_has_no_more(int kind)
+{
+	struct ibv_cq *first_cq = cq;
+	struct side first = side;
+
+	if (kinds[kind].make == make_cq)
+		side_open(&side, getenv("DEV_A"), getenv("GID_A"));
+	else
+		open_device();
+	if (kinds[kind].make() || errno != EAGAIN)
+		die("a second context has another %s: %s", kinds[kind].name,
+		    strerror(errno));
+	if (cq != first_cq && ibv_destroy_cq(cq))
+		die("the second context's CQ");
+	side_close(&side);
+	side = first;
+	cq = first_cq;
+}
+
+static void test_quota(int max)
+{
+	/* MR, CQ, and both QPs. */
+	for (int kind = 0; kind < 4; kind++) {
+		/* One CQ there is. */
+		int most = kinds[kind].make == make_cq ? max - 1 : max;
+		void *made[MOST];
+
+		have(kind, most, made);
+		second_context_has_no_more(kind);
+		child_has_its_own(kind, most);
+		/* What changes its memory is still one. */
+		if (kinds[kind].make == make_mr &&
+		    ibv_rereg_mr(made[0], IBV_REREG_MR_CHANGE_ACCESS, NULL,
+				 NULL, 0, IBV_ACCESS_LOCAL_WRITE))
+			die("rereg: %s", strerror(errno));
+		end_all(kind, most, made);
+		have(kind, most, made);
+		end_all(kind, most, made);
+		printf("%d %ss\n", max, kinds[kind].name);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc >= 2 ? argv[1] : "";
+
+	open_device();
+	if (!strcmp(what, "quota") && argc == 3)
+		test_quota(atoi(argv[2]));
+	else if (!strcmp(what, "pinned"))
 		test_pinned();
 	else if (!strcmp(what, "objects"))
 		test_objects();
 	else
-		die("usage: limits pinned|objects");
+		die("usage: limits pinned|objects|quota N");
 	ibv_destroy_cq(cq);
 	side_close(&side);
 	return 0;

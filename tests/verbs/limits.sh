@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What one may have, and no more: memory of a process (RLIMIT_MEMLOCK), objects of a
-# control group (rdma), frames that wait for others.
+# What one may have, and no more: memory of a process (RLIMIT_MEMLOCK), its objects of each kind,
+# objects of a control group (rdma), frames that wait for others.
 #
 # lab beside: --rails 2 --mtu 9000
-# lab long: --rails 2 --mtu 1500 --kernel debug
+# lab beside: --rails 2 --mtu 1500 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -38,6 +38,26 @@ objects_of_a_group() {
 	rmdir "$group" && umount "$GROUPS_AT"
 }
 
+# QPs, CQs and regions of a process, as the device's files say.
+objects_of_a_process() {
+	local kind at=/sys/class/infiniband/$DEV_A
+	for kind in qp cq mr; do
+		[ "$(cat "$at/process_max_$kind")" = max ] || failed "process_max_$kind at first"
+		if echo 4294967296 >"$at/process_max_$kind" || echo -1 >"$at/process_max_$kind" ||
+			echo many >"$at/process_max_$kind"; then
+			failed "process_max_$kind takes anything"
+		fi 2>/dev/null
+		echo 3 >"$at/process_max_$kind" || failed "process_max_$kind"
+		[ "$(cat "$at/process_max_$kind")" = 3 ] || failed "process_max_$kind"
+	done
+	run "objects of a process" 60 "$LIMITS" quota 3
+	cat "$WORK/out"
+	for kind in qp cq mr; do
+		echo max >"$at/process_max_$kind" || failed "process_max_$kind"
+	done
+	still_works || failed "after its limits: $BOTH_STATUS"
+}
+
 # Frames that come out of order, and may not be held: they are sent again, and all is as it should be.
 frames_held() {
 	local node dev tries
@@ -66,6 +86,7 @@ LIMITS=$(program limits) && PATTERN=$(program verbs_pattern) || exit
 before=$(resources)
 run "memory of a process" 60 "$LIMITS" pinned
 cat "$WORK/out"
+objects_of_a_process
 objects_of_a_group
 frames_held
 as_before "$before"
