@@ -13,6 +13,7 @@
 #include "mr.h"
 #include "mw.h"
 #include "qp.h"
+#include "verbs.h"
 
 /* Inline, as memcmp() is not. */
 static int key_differs(struct rhashtable_compare_arg *arg, const void *obj)
@@ -207,6 +208,8 @@ static void free_user_mr(struct medge_mr *mr)
 	kvfree(mr->fast ?: (void *)mr->pages);
 	ib_umem_release(mr->umem);
 	medge_dmabuf_unmap(mr);
+	if (mr->sink)
+		__free_page(mr->sink);
 	medge_quota_give(&mr->process, MEDGE_QUOTA_MR);
 	kfree_rcu(mr, rcu);
 }
@@ -227,12 +230,38 @@ struct ib_mr *medge_mr_of_user(struct ib_pd *pd, struct dma_buf *buf, u64 start,
 	return ERR_PTR(err);
 }
 
+/* Of no memory, at all addresses; no other node can have it. */
+static struct ib_mr *null_mr(struct ib_pd *pd)
+{
+	struct medge_mr *mr;
+	int err = -ENOMEM;
+
+	mr = new_mr(pd, U64_MAX, IB_ACCESS_LOCAL_WRITE, GFP_KERNEL_ACCOUNT);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->sink = alloc_page(GFP_KERNEL_ACCOUNT);
+	if (mr->sink)
+		err = publish(to_medge_device(pd->device), mr);
+	if (!err)
+		return &mr->ibmr;
+	free_user_mr(mr);
+	return ERR_PTR(err);
+}
+
 struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 				u64 iova, int access, struct ib_dmah *dmah,
 				struct ib_udata *udata)
 {
-	if (dmah)
+	struct medge_reg_mr_req req;
+	int err;
+
+	err = medge_udata_read(udata, &req, sizeof(req));
+	if (err)
+		return ERR_PTR(err);
+	if (dmah || req.flags & ~MEDGE_REG_MR_NULL || req.reserved)
 		return ERR_PTR(-EOPNOTSUPP);
+	if (req.flags & MEDGE_REG_MR_NULL)
+		return null_mr(pd);
 	return medge_mr_of_user(pd, NULL, start, length, iova, access);
 }
 
@@ -295,6 +324,8 @@ struct page *medge_mr_find_page(const struct medge_mr *mr, u64 addr, int access)
 	if (mr->odp)
 		return medge_odp_page(mr->odp, addr - mr->iova + mr->start,
 				      access & MEDGE_WRITE_RIGHTS);
+	if (mr->sink)
+		return access & MEDGE_WRITE_RIGHTS ? mr->sink : ZERO_PAGE(0);
 	return medge_mr_kernel_page(mr->fast ? medge_frwr_address(mr, addr) : addr);
 }
 

@@ -47,6 +47,7 @@ struct medge_mr {
 	struct iosys_map dmabuf_at;
 	struct medge_odp *odp;		/* paged on demand: has no pages[] */
 	struct medge_process *process;	/* that has it */
+	struct page *sink;		/* a null region: what is written to it ends here */
 	u64 start;			/* of a user's: what iova stands for; in @dmabuf */
 	refcount_t ref;			/* users of pages[] */
 	struct completion gone;		/* last of them has left */

@@ -72,6 +72,28 @@ static struct ibv_mr *medge_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
 	return mr_made(vmr, ret);
 }
 
+static struct ibv_mr *medge_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct {
+		struct ibv_reg_mr ibv_cmd;
+		struct medge_reg_mr_req drv;
+	} cmd = { .drv.flags = MEDGE_REG_MR_NULL };
+	struct ib_uverbs_reg_mr_resp resp = {};
+	struct verbs_mr *vmr;
+	int ret;
+
+	vmr = calloc(1, sizeof(*vmr));
+	if (!vmr)
+		return NULL;
+
+	ret = ibv_cmd_reg_mr(pd, NULL, SIZE_MAX, 0, IBV_ACCESS_LOCAL_WRITE, vmr,
+			     &cmd.ibv_cmd, sizeof(cmd), &resp, sizeof(resp));
+	vmr->mr_type = IBV_MR_TYPE_NULL_MR;
+	vmr->ibv_mr.pd = pd;
+	vmr->ibv_mr.length = SIZE_MAX;
+	return mr_made(vmr, ret);
+}
+
 static struct ibv_mr *medge_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 					  size_t length, uint64_t iova, int fd,
 					  int access)
@@ -390,6 +412,7 @@ const struct verbs_context_ops medge_context_ops = {
 	.advise_mr = ibv_cmd_advise_mr,
 	.alloc_dm = medge_alloc_dm,
 	.alloc_mw = medge_alloc_mw,
+	.alloc_null_mr = medge_alloc_null_mr,
 	.alloc_parent_domain = medge_alloc_parent_domain,
 	.alloc_pd = medge_alloc_pd,
 	.alloc_td = medge_alloc_td,

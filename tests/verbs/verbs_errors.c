@@ -722,6 +722,79 @@ static void zero_bytes_need_no_key(void)
 	pair_destroy(&p);
 }
 
+static bool all_are(const uint8_t *buf, uint8_t value, size_t len)
+{
+	return buf[0] == value && !memcmp(buf, buf + 1, len - 1);
+}
+
+/* What is read of a null region are zeros, what is written to it is gone; what stands beside it is as it was. */
+static void null_region(void)
+{
+	enum { PART = 5000, LEN = 3 * PART };
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE };
+	struct ibv_recv_wr recv = { .wr_id = 9, .sg_list = sges[40], .num_sge = 3 }, *bad_recv;
+	struct pair_options opt = { .send_sge = 3, .recv_sge = 3 };
+	struct ibv_mr *a_null = ibv_alloc_null_mr(A.pd);
+	struct ibv_mr *b_null = ibv_alloc_null_mr(B.pd);
+	struct ibv_send_wr *wr;
+	struct pair p;
+	size_t i;
+
+	if (!a_null && errno == EOPNOTSUPP && !type_is("medge"))
+		skip("no null regions");
+	check(a_null && b_null, "no null region: %s", strerror(errno));
+	make(&p, &opt);
+	/* Of a message, and of a WRITE, the middle part is of nothing, at an address of nothing. */
+	for (i = 0; i < ARRAY_LEN(opcodes); i++) {
+		memset(abuf, 0x11, LEN);
+		memset(bbuf, 0x22, LEN);
+		wr = mk(0, opcodes[i], PART);
+		sges[0][1] = (struct ibv_sge){ 0xfffffffffff, PART, a_null->lkey };
+		sges[0][2] = (struct ibv_sge){ (uintptr_t)abuf, PART, amr->lkey };
+		wr->num_sge = 3;
+		if (opcodes[i] == IBV_WR_SEND)
+			post_recv(&p.b, 9, LEN);
+		check_ret(post(&p.a, wr, NULL), 0);
+		expect_wc(p.a.scq, 0, IBV_WC_SUCCESS);
+		if (opcodes[i] == IBV_WR_SEND)
+			expect_wc(p.b.rcq, 9, IBV_WC_SUCCESS);
+		check(all_are(bbuf, 0x11, PART) && all_are(bbuf + PART, 0, PART) &&
+		      all_are(bbuf + 2 * PART, 0x11, PART), "opcode %d", opcodes[i]);
+	}
+	/* A receive forgets it. */
+	memset(abuf, 0x33, LEN);
+	memset(bbuf, 0x44, LEN);
+	sges[40][0] = (struct ibv_sge){ (uintptr_t)bbuf, PART, bmr->lkey };
+	sges[40][1] = (struct ibv_sge){ 0, PART, b_null->lkey };
+	sges[40][2] = (struct ibv_sge){ (uintptr_t)bbuf + PART, PART, bmr->lkey };
+	check_ret(ibv_post_recv(p.b.qp, &recv, &bad_recv), 0);
+	for (i = 0; i < LEN; i++)
+		abuf[i] = i / PART;
+	check_ret(post(&p.a, mk(0, IBV_WR_SEND, LEN), NULL), 0);
+	expect_wc(p.a.scq, 0, IBV_WC_SUCCESS);
+	expect_wc(p.b.rcq, 9, IBV_WC_SUCCESS);
+	check(all_are(bbuf, 0, PART) && all_are(bbuf + PART, 2, PART) &&
+	      all_are(bbuf + 2 * PART, 0x44, PART), "a receive");
+	/* So does a READ, and what it has written is not what is read then. */
+	wr = mk(0, IBV_WR_RDMA_READ, LEN);
+	sges[0][0] = (struct ibv_sge){ UINT64_MAX - LEN, LEN, a_null->lkey };
+	check_ret(post(&p.a, wr, NULL), 0);
+	expect_wc(p.a.scq, 0, IBV_WC_SUCCESS);
+	wr = mk(0, IBV_WR_RDMA_WRITE, LEN);
+	sges[0][0] = (struct ibv_sge){ 0, LEN, a_null->lkey };
+	check_ret(post(&p.a, wr, NULL), 0);
+	expect_wc(p.a.scq, 0, IBV_WC_SUCCESS);
+	check(all_are(bbuf, 0, LEN), "a READ was not forgotten");
+	/* Nobody else has it. */
+	wr = mk(0, IBV_WR_RDMA_WRITE, 8);
+	wr->wr.rdma.rkey = b_null->lkey;
+	check_ret(post(&p.a, wr, NULL), 0);
+	expect_wc(p.a.scq, 0, IBV_WC_REM_ACCESS_ERR);
+	pair_destroy(&p);
+	check_ret(ibv_dereg_mr(a_null), 0);
+	check_ret(ibv_dereg_mr(b_null), 0);
+}
+
 /* --- receives -------------------------------------------------------------- */
 
 static void rnr_gives_up(void)
@@ -1507,6 +1580,7 @@ static const struct {
 	CASE(remote_qp_rights),
 	CASE(remote_key_gone),
 	CASE(zero_bytes_need_no_key),
+	CASE(null_region),
 	CASE(atomics),
 	CASE(rnr_gives_up),
 	CASE(rnr_waits),

@@ -237,6 +237,11 @@ static int reg_mr(void)
 	return got(made.mr = ibv_reg_mr(s.a.pd, s.src, LEN, FULL_ACCESS));
 }
 
+static int null_mr(void)
+{
+	return got(made.mr = ibv_alloc_null_mr(s.a.pd));
+}
+
 static int dereg_mr(void)
 {
 	return ibv_dereg_mr(made.mr);
@@ -475,6 +480,7 @@ static const struct verb {
 	{ "create_cq_ex", create_cq_ex, destroy_cq_ex, NULL },
 	{ "resize_cq", resize_cq, nothing, use_resized },
 	{ "reg_mr", reg_mr, dereg_mr, NULL },
+	{ "null_mr", null_mr, dereg_mr, NULL },
 	{ "rereg_mr", rereg_mr, nothing, NULL },
 	{ "alloc_mw_1", alloc_mw_1, dealloc_mw, NULL },
 	{ "alloc_mw_2", alloc_mw_2, dealloc_mw, NULL },

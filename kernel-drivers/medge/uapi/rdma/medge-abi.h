@@ -231,6 +231,17 @@ struct medge_resize_cq_req {
 	__u32 reserved;
 };
 
+enum medge_reg_mr_flags {
+	/* No memory: reads find zeros, writes are forgotten; at any address. */
+	MEDGE_REG_MR_NULL = 1 << 0,
+};
+
+/* The user's private part of register MR; absent or short means zeros. */
+struct medge_reg_mr_req {
+	__u32 flags;			/* enum medge_reg_mr_flags */
+	__u32 reserved;
+};
+
 enum medge_create_qp_flags {
 	MEDGE_CREATE_QP_RELAXED = 1 << 0,	/* ops carry no mark of themselves */
 	MEDGE_CREATE_QP_POLLED = 1 << 1,	/* look at its SQ, if the device may */
