@@ -200,6 +200,7 @@ static void set_state(struct medge_qp *qp, enum ib_qp_state state)
 
 static void stop_qp(struct medge_qp *qp)
 {
+	medge_send_farewell(qp);
 	set_state(qp, IB_QPS_RESET);
 	medge_qp_close(qp);
 	/* They need to be let in, so all they can do is to be cancelled. */

@@ -249,6 +249,12 @@ struct medge_send_batch {
 void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out);
 void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out);
 
+/*
+ * The QP leaves: what it has received, its peer is told again, as nobody will repeat
+ * it. Process context.
+ */
+void medge_send_farewell(struct medge_qp *qp);
+
 /* An skb for a header and @len - header bytes of payload behind it; NULL: no memory. */
 struct sk_buff *medge_send_skb(struct medge_qp *qp, u32 len);
 

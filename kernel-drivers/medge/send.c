@@ -428,11 +428,19 @@ static struct sk_buff *build(struct medge_qp *qp, const struct medge_tx *tx)
 	return NULL;
 }
 
+static void build_into(struct medge_send_batch *out, struct medge_qp *qp,
+		       const struct medge_tx *tx)
+{
+	struct sk_buff *skb = build(qp, tx);
+
+	if (skb)
+		__skb_queue_tail(&out->skbs, skb);
+}
+
 /* Return: there may be more to send. */
 static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 {
 	struct medge_tx tx;
-	struct sk_buff *skb;
 	u32 n;
 
 	for (n = 0; n < TX_BATCH && medge_qp_talks(qp); n++) {
@@ -443,9 +451,7 @@ static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 		if (qp->state == IB_QPS_ERR &&
 		    tx.type != MEDGE_FRAME_ACK && !tx.response)
 			continue;
-		skb = build(qp, &tx);
-		if (skb)
-			__skb_queue_tail(&out->skbs, skb);
+		build_into(out, qp, &tx);
 	}
 	return true;
 }
@@ -565,6 +571,29 @@ void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 	medge_mr_forget(qp);
 	spin_unlock_bh(&qp->lock);
 	medge_send_flush(qp->dev, &out);
+}
+
+void medge_send_farewell(struct medge_qp *qp)
+{
+	struct medge_send_batch out = {};
+	struct medge_tx tx;
+	u32 n;
+
+	__skb_queue_head_init(&out.skbs);
+	spin_lock_bh(&qp->lock);
+	if (qp->conn && medge_qp_talks(qp)) {
+		out.l2 = qp->l2;
+		qp->now = ktime_get_ns();
+		for (n = 0; n < MEDGE_FAREWELLS; n++) {
+			if (!medge_conn_farewell(qp->conn, qp->now, &tx))
+				break;
+			trace_medge_send(qp, &tx);
+			build_into(&out, qp, &tx);
+		}
+	}
+	spin_unlock(&qp->lock);
+	xmit_batch(qp->dev, &out);
+	local_bh_enable();
 }
 
 static void look_unlock(struct medge_qp *qp) __releases(&qp->lock)

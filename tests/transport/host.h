@@ -186,6 +186,8 @@ static inline bool op_consumes(u8 opcode)
 }
 
 /* ---- host_tx.c, host_rx.c: the kernel ---- */
+/* Leave: a last word, and from then on no frame in or out. Return: how many it took. */
+u32 host_leave(struct host *h);
 /* @budget: runs at most, 0: any number. False: it was used up. */
 bool host_transmit(struct host *h, u32 budget);
 void host_receive(struct host *h, u32 rail, struct packet *p);

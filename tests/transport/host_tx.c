@@ -178,6 +178,22 @@ void host_answer(struct host *h, u32 rail, const struct medge_probe *q)
 	}
 }
 
+u32 host_leave(struct host *h)
+{
+	struct medge_tx tx;
+	u32 n;
+
+	for (n = 0; n < MEDGE_FAREWELLS; n++) {
+		if (!medge_conn_farewell(h->conn, pair_now(h->pair), &tx))
+			break;
+		CHECK_EQ(tx.type, MEDGE_FRAME_ACK);
+		trace_tx(h, &tx);
+		net_send(&h->pair->net, h->side, tx.rail, build(h, &tx));
+	}
+	h->silent = true;
+	return n;
+}
+
 bool host_transmit(struct host *h, u32 budget)
 {
 	struct medge_tx tx;

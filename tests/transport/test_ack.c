@@ -310,6 +310,86 @@ static void ack__ping_pong_frames_bounded(void)
 	pair_free(&p);
 }
 
+/* ---- the last ack ---- */
+
+static enum net_verdict lose_all_but_one(struct pair *p, const struct seen *seen,
+					 u64 *delay, void *user)
+{
+	struct acks *a = user;
+
+	count(p, seen, delay, user);
+	if (seen->f.type != MEDGE_FRAME_ACK)
+		return NET_PASS;
+	return a->explicit_acks[1] <= MEDGE_FAREWELLS ? NET_DROP : NET_PASS;
+}
+
+/* Who leaves has said it, and it was lost; so are the first of what is said again. */
+static void last_ack__is_repeated(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 100,
+					     MEDGE_OP_STRICT);
+	struct watch w;
+	struct acks a;
+	struct pair p;
+
+	start(&p, &w, lose_all_but_one, &a, 2);
+	pair_post(&p, 0, &req);
+	CHECK(!pair_run(&p, 2 * RTT_US * USEC));
+	CHECK_EQ(a.explicit_acks[1], 1);
+	CHECK_EQ(p.host[0].completed, 0);
+	CHECK_EQ(host_leave(&p.host[1]), MEDGE_FAREWELLS);
+	CHECK(pair_run(&p, SEC));
+	CHECK_EQ(p.host[0].completed, 1);
+	pair_check_done(&p, 0);
+	pair_free(&p);
+}
+
+static u64 rails_of_acks;
+
+static enum net_verdict note_rail(struct pair *p, const struct seen *seen,
+				  u64 *delay, void *user)
+{
+	if (seen->side == 1 && seen->f.type == MEDGE_FRAME_ACK)
+		rails_of_acks |= 1ULL << seen->rail;
+	return count(p, seen, delay, user);
+}
+
+static void last_ack__goes_by_all_paths(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 100,
+					     MEDGE_OP_STRICT);
+	struct watch w;
+	struct acks a;
+	struct pair p;
+
+	start(&p, &w, note_rail, &a, MEDGE_FAREWELLS);
+	pair_post(&p, 0, &req);
+	pair_finish(&p, MSEC);
+	rails_of_acks = 0;
+	host_leave(&p.host[1]);
+	CHECK_EQ(rails_of_acks, (1ULL << MEDGE_FAREWELLS) - 1);
+	pair_free(&p);
+}
+
+static void last_ack__is_not_repeated_later(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 100,
+					     MEDGE_OP_STRICT);
+	struct watch w;
+	struct acks a;
+	struct pair p;
+
+	start(&p, &w, count, &a, 2);
+	pair_post(&p, 0, &req);
+	pair_finish(&p, SEC);
+	pair_run(&p, SEC);
+	p.events.now += SEC;
+	CHECK_EQ(host_leave(&p.host[1]), 0);
+	/* It has received nothing but acks. */
+	CHECK_EQ(host_leave(&p.host[0]), 0);
+	pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -319,6 +399,9 @@ int main(int argc, char **argv)
 	RUN(ack__rides_on_data);
 	RUN(ack__both_ways_busy_need_few);
 	RUN(ack__ping_pong_frames_bounded);
+	RUN(last_ack__is_repeated);
+	RUN(last_ack__goes_by_all_paths);
+	RUN(last_ack__is_not_repeated_later);
 	RUN(bitmap__relaxed);
 	RUN(bitmap__strict_held);
 	RUN(bitmap__across_psn_wrap);

@@ -146,6 +146,16 @@ static bool find_hole(struct medge_conn *c, u64 now, u32 *hole)
 	return true;
 }
 
+bool medge_ack_heard(const struct medge_conn *c, u64 since)
+{
+	u32 i;
+
+	for (i = 0; i < c->nrails; i++)
+		if (medge_rx_rail(c, i)->rx_time > since)
+			return true;
+	return false;
+}
+
 void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
 			u32 bytes)
 {

@@ -358,6 +358,18 @@ void medge_conn_fail_response(struct medge_conn *c, u32 op_no);
  */
 bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx);
 
+/* What is sent of medge_conn_farewell(). */
+enum { MEDGE_FAREWELLS = 3 };
+
+/**
+ * medge_conn_farewell() - an ack, before the connection ends
+ *
+ * The last one may be lost, and who then repeats what it was for finds nobody who
+ * would say it again. Each goes by another path than the one before.
+ * Return: false if none is needed, as nothing came lately; @tx is sent otherwise.
+ */
+bool medge_conn_farewell(struct medge_conn *c, u64 now, struct medge_tx *tx);
+
 /**
  * medge_tx_header() - encode the headers of a run
  * @buf: MEDGE_HDR_LEN bytes (data) or MEDGE_ACK_LEN bytes (ack); for nops > 1

@@ -601,6 +601,18 @@ bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx)
 	return tx_data(c, now, tx) || tx_ack(c, now, tx);
 }
 
+/* Whose ack was lost has repeated what it was for by then, and got another. */
+enum { FAREWELL_NS = 100 * MEDGE_MSEC };
+
+bool medge_conn_farewell(struct medge_conn *c, u64 now, struct medge_tx *tx)
+{
+	if (!medge_ack_heard(c, now > FAREWELL_NS ? now - FAREWELL_NS : 0))
+		return false;
+	c->ack_now = true;
+	c->ack_doubt = true;
+	return tx_ack(c, now, tx);
+}
+
 /* ---- headers ---- */
 
 static u32 ack_header(struct medge_conn *c, struct medge_frame *f, void *buf)

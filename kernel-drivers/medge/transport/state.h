@@ -475,6 +475,8 @@ void medge_fence_enter_rnr(struct medge_conn *c);
 void medge_fence_leave_rnr(struct medge_conn *c);
 
 /* ---- ack.c ---- */
+/* Frames came after @since. */
+bool medge_ack_heard(const struct medge_conn *c, u64 since);
 /* A frame's acknowledgment of our frames and ops; @ack may be NULL. */
 enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 				  const struct medge_frame *f,
