@@ -647,7 +647,7 @@ void medge_recv_doorbell(struct medge_qp *qp)
 		/* Who still sees it rings again; the others' prod we see. */
 		smp_mb();
 		if (qp->conn && medge_conn_rnr(qp->conn)) {
-			medge_conn_recv_posted(qp->conn, qp->now);
+			medge_conn_recv_posted(qp->conn);
 			medge_receive_released(qp, &used);
 		}
 	}

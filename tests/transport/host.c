@@ -141,7 +141,7 @@ void host_ring_recv(struct host *h)
 {
 	if (!medge_conn_rnr(h->conn))
 		return;
-	medge_conn_recv_posted(h->conn, pair_now(h->pair));
+	medge_conn_recv_posted(h->conn);
 	host_released(h);
 	pair_poll(h->pair, h->side);
 }

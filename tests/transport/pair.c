@@ -205,7 +205,10 @@ static u64 timer_at(struct pair *p, u32 side)
 {
 	u64 deadline = medge_conn_deadline(p->host[side].conn);
 
-	if (p->host[side].silent || deadline == MEDGE_NEVER)
+	CHECK(medge_conn_earliest(p->host[side].conn) <= deadline);
+	/* As in the kernel: a QP in ERR only answers. */
+	if (p->host[side].silent || p->host[side].refused ||
+	    deadline == MEDGE_NEVER)
 		return MEDGE_NEVER;
 	if (p->timer[side].deadline != deadline) {
 		p->timer[side].deadline = deadline;

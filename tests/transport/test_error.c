@@ -292,6 +292,31 @@ static void atomic__refused(void)
 	check_one_bad(&p, MEDGE_REMOTE_INVALID_REQUEST);
 }
 
+/* The answer to what came before is sent until it arrives, though nobody's timer runs. */
+static void atomic__before_a_refusal_is_answered(void)
+{
+	struct medge_request add = req_fetch_add(0);
+	struct medge_request bad = req_write(REGION_RELAXED, 0, 64, 0);
+	struct pair_params params;
+	struct pair p;
+	u32 i;
+
+	bad.rkey = BAD_RKEY;
+	pair_params_default(&params, 2);
+	for (i = 0; i < 4; i++)
+		params.link[i / 2][i % 2].loss_ppm = 200000;
+	for (params.seed = 1; params.seed <= 300; params.seed++) {
+		pair_init(&p, &params);
+		pair_post(&p, 0, &add);
+		pair_post(&p, 0, &bad);
+		pair_run(&p, 10 * SEC);
+		CHECK_EQ(p.host[0].completed, 2);
+		CHECK_EQ(p.host[0].ops[0].status, MEDGE_OK);
+		CHECK_EQ(p.host[0].ops[1].status, MEDGE_REMOTE_ACCESS);
+		pair_free(&p);
+	}
+}
+
 /* What fails one way leaves what is underway the other way alone. */
 static void other_direction__goes_on(void)
 {
@@ -326,6 +351,7 @@ int main(int argc, char **argv)
 	RUN(sink__memory_gone);
 	RUN(target__gone_while_placing);
 	RUN(atomic__refused);
+	RUN(atomic__before_a_refusal_is_answered);
 	RUN(other_direction__goes_on);
 	return direct_end("test_error");
 }

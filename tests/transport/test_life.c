@@ -181,7 +181,7 @@ static void recv_posted__for_nobody(void)
 	pair_params_default(&params, 1);
 	pair_init(&p, &params);
 	pair_post(&p, 0, &req);
-	medge_conn_recv_posted(p.host[1].conn, pair_now(&p));
+	medge_conn_recv_posted(p.host[1].conn);
 	pair_finish(&p, SEC);
 	pair_free(&p);
 }

@@ -175,26 +175,38 @@ static void atomic__is_done_when_its_memory_comes(void)
 	end(&p, &a, a.asked);
 }
 
-/* A frame that is lost is sent again only when its memory has come back. */
-static void lost__goes_again_when_its_memory_comes(void)
+static void dark(struct pair *p, bool dark)
+{
+	pair_dark(p, 0, 0, dark);
+	pair_dark(p, 0, 1, dark);
+}
+
+/* A write is lost, all of it, and its memory is absent from then on. */
+static void begin_lost(struct pair *p, struct absence *a)
 {
 	struct medge_request req = req_write(REGION_STRICT, 0, LEN,
 					     MEDGE_OP_STRICT);
-	struct absence a = {
+
+	*a = (struct absence){
 		.side = 0, .opcode = MEDGE_OP_WRITE, .over = true,
 	};
+	begin(p, a);
+	dark(p, true);
+	pair_post(p, 0, &req);
+	CHECK(p->host[0].count.frames_sent, "nothing was sent");
+	a->over = false;
+}
+
+/* A frame that is lost is sent again only when its memory has come back. */
+static void lost__goes_again_when_its_memory_comes(void)
+{
+	struct absence a;
 	u64 sent;
 	struct pair p;
 
-	begin(&p, &a);
-	pair_dark(&p, 0, 0, true);
-	pair_dark(&p, 0, 1, true);
-	pair_post(&p, 0, &req);
+	begin_lost(&p, &a);
 	sent = p.host[0].count.frames_sent;
-	CHECK(sent, "nothing was sent");
-	a.over = false;
-	pair_dark(&p, 0, 0, false);
-	pair_dark(&p, 0, 1, false);
+	dark(&p, false);
 	pair_run(&p, 50 * MSEC);
 	CHECK_EQ(p.host[0].count.frames_sent, sent);
 	CHECK(a.asked, "nothing was to go again");
@@ -206,20 +218,11 @@ static void lost__goes_again_when_its_memory_comes(void)
 /* As long as it waits for its own memory, only a peer that says nothing has gone. */
 static void lost__waits_longer_than_for_a_peer(void)
 {
-	struct medge_request req = req_write(REGION_STRICT, 0, LEN,
-					     MEDGE_OP_STRICT);
-	struct absence a = {
-		.side = 0, .opcode = MEDGE_OP_WRITE, .over = true,
-	};
+	struct absence a;
 	struct pair p;
 
-	begin(&p, &a);
-	pair_dark(&p, 0, 0, true);
-	pair_dark(&p, 0, 1, true);
-	pair_post(&p, 0, &req);
-	a.over = false;
-	pair_dark(&p, 0, 0, false);
-	pair_dark(&p, 0, 1, false);
+	begin_lost(&p, &a);
+	dark(&p, false);
 	pair_run(&p, LONG_ABSENT);
 	CHECK(a.asked, "nothing was to go again");
 	CHECK_EQ(p.host[0].completed, 0);
@@ -230,18 +233,10 @@ static void lost__waits_longer_than_for_a_peer(void)
 
 static void lost__waits_for_no_peer_that_has_gone(void)
 {
-	struct medge_request req = req_write(REGION_STRICT, 0, LEN,
-					     MEDGE_OP_STRICT);
-	struct absence a = {
-		.side = 0, .opcode = MEDGE_OP_WRITE, .over = true,
-	};
+	struct absence a;
 	struct pair p;
 
-	begin(&p, &a);
-	pair_dark(&p, 0, 0, true);
-	pair_dark(&p, 0, 1, true);
-	pair_post(&p, 0, &req);
-	a.over = false;
+	begin_lost(&p, &a);
 	pair_run(&p, LONG_ABSENT);
 	CHECK(a.asked, "nothing was to go again");
 	CHECK_EQ(p.host[0].completed, 1);

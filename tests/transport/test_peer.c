@@ -175,14 +175,14 @@ static void nowhere__is_found_out(void)
 	start(&p, &n, &params);
 	for (i = 2; i < 4; i++)
 		pair_dark(&p, 0, i, true);
-	stream(&p, 0, 200, 50 * SEG);
+	stream(&p, 0, 2000, 50 * SEG);
 	time_until(&p, 0, 2, MEDGE_PATH_DOWN, 10 * MSEC);
 	time_until(&p, 0, 3, MEDGE_PATH_DOWN, 10 * MSEC);
 	CHECK_PATH(&p, 0, 2, DOWN, NO_ANSWER);
 	CHECK_PATH(&p, 0, 0, UP, ANSWERED);
 	sent = n.data[0][2] + n.data[0][3];
 	CHECK(sent <= MEDGE_WINDOW, "%llu frames to nowhere", sent);
-	stream(&p, 0, 200, 50 * SEG);
+	stream(&p, 0, 2000, 50 * SEG);
 	pair_finish(&p, SEC);
 	CHECK_EQ(n.data[0][2] + n.data[0][3], sent);
 	pair_free(&p);
@@ -588,7 +588,7 @@ static void idle__a_dead_path_is_not_asked_for_long(void)
 
 	pair_params_default(&params, 2);
 	start(&p, &n, &params);
-	stream(&p, 0, 200, 50 * SEG);
+	stream(&p, 0, 2000, 50 * SEG);
 	pair_run(&p, MSEC);
 	pair_dark(&p, 0, 1, true);
 	pair_finish(&p, SEC);
@@ -599,7 +599,7 @@ static void idle__a_dead_path_is_not_asked_for_long(void)
 	CHECK_EQ(n.probes[0][1], probes);
 	/* With the next traffic it is asked at once, and comes back. */
 	pair_dark(&p, 0, 1, false);
-	stream(&p, 0, 200, 50 * SEG);
+	stream(&p, 0, 2000, 50 * SEG);
 	time_until(&p, 0, 1, MEDGE_PATH_UP, 5 * MSEC);
 	pair_finish(&p, SEC);
 	pair_free(&p);
@@ -641,107 +641,6 @@ static void forged__is_not_believed(void)
 		CHECK_PATH(&p, 0, i, UP, ANSWERED);
 	CHECK(n.all < 100, "%llu frames", n.all);
 	pair_free(&p);
-}
-
-/* ---- the gap ---- */
-
-enum { CUTS = 100, PERIOD_US = 20 };
-
-struct gap {
-	struct pair *pair;
-	u64 last, longest;
-};
-
-static struct gap gap;
-
-static void note_gap(struct host *h, u32 op_no, enum medge_status status)
-{
-	u64 now = pair_now(h->pair);
-
-	if (h->side)
-		return;
-	gap.longest = max(gap.longest, now - gap.last);
-	gap.last = now;
-}
-
-static void post_next(void *arg, bool run)
-{
-	struct gap *g = arg;
-	struct medge_request req = req_write(REGION_RELAXED, 0, 3000,
-					     MEDGE_OP_STRICT);
-
-	if (!run || g->pair->host[0].nops > 2000)
-		return;
-	pair_post(g->pair, 0, &req);
-	events_add(&g->pair->events, pair_now(g->pair) + PERIOD_US * USEC,
-		   post_next, g);
-}
-
-/* One cut at an instant that the seed chooses; the longest wait around it. */
-static u64 cut_once(u64 seed, bool carrier, u32 sides)
-{
-	struct pair_params params;
-	struct counts n;
-	struct pair p;
-	u32 side;
-
-	pair_params_default(&params, 2);
-	params.seed = seed;
-	params.slop_ns = 50 * USEC;
-	start(&p, &n, &params);
-	p.on_completed = note_gap;
-	gap = (struct gap){ .pair = &p };
-	post_next(&gap, true);
-	pair_run(&p, 5 * MSEC + rng_below(&p.rng, 2 * MSEC));
-	gap.longest = 0;
-	for (side = 0; side < 2; side++) {
-		if (sides & 1 << side)
-			pair_dark(&p, side, 1, true);
-		if (carrier)
-			pair_rail(&p, side, 1, 0);
-	}
-	pair_run(&p, pair_now(&p) + 25 * MSEC);
-	CHECK(p.host[0].completed < 2000);
-	pair_finish(&p, SEC);
-	pair_free(&p);
-	return gap.longest;
-}
-
-static int by_size(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void check_gaps(const char *what, bool carrier, u32 sides, u64 limit)
-{
-	u64 gaps[CUTS];
-	u32 i;
-
-	for (i = 0; i < CUTS; i++)
-		gaps[i] = cut_once(i + 1, carrier, sides);
-	qsort(gaps, CUTS, sizeof(gaps[0]), by_size);
-	printf("gap, %u cuts, %s: p50 %llu us, p99 %llu us, max %llu us\n", CUTS,
-	       what, gaps[CUTS / 2] / USEC, gaps[CUTS * 99 / 100] / USEC,
-	       gaps[CUTS - 1] / USEC);
-	CHECK(gaps[CUTS - 1] < limit, "%s: %llu ns", what, gaps[CUTS - 1]);
-}
-
-static void gap__carrier(void)
-{
-	check_gaps("carrier", true, 3, MSEC);
-}
-
-static void gap__drop_both_ways(void)
-{
-	check_gaps("drop both ways", false, 3, 10 * MSEC);
-}
-
-static void gap__drop_one_way(void)
-{
-	check_gaps("drop one way, out", false, 1, 10 * MSEC);
-	check_gaps("drop one way, back", false, 2, 10 * MSEC);
 }
 
 /* ---- the own node ---- */
@@ -818,9 +717,6 @@ int main(int argc, char **argv)
 	RUN(idle__costs_nothing);
 	RUN(idle__a_dead_path_is_not_asked_for_long);
 	RUN(forged__is_not_believed);
-	RUN(gap__carrier);
-	RUN(gap__drop_both_ways);
-	RUN(gap__drop_one_way);
 	RUN(local__rails_that_change);
 	RUN(weight__of_unknown_speeds);
 	return direct_end("test_peer");

@@ -205,7 +205,7 @@ static bool acked(struct medge_conn *c, u64 now, u32 psn, bool whole)
 	bool news = !(s->flags & MEDGE_SENT_ACKED);
 
 	if (news)
-		medge_loss_acked(c, s, now);
+		medge_loss_acked(c, s);
 	if (whole)
 		medge_loss_accounted(c, s, now);
 	return news;

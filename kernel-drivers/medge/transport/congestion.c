@@ -113,6 +113,13 @@ static void begin_round(struct medge_cong *g, u64 now)
 
 static void wake(struct medge_cong *g, u64 now)
 {
+	/* A round that was lost as a whole has no end of its own. */
+	if (g->lost && !g->acked) {
+		g->before = max(g->before, g->window);
+		g->window = max(g->window / 2, g->frame / LEAST);
+		g->threshold = g->window;
+		g->clean = 0;
+	}
 	if (g->last && now - g->last > IDLE_NS) {
 		g->window = min(g->window, g->run);
 		g->threshold = WINDOW_MAX;

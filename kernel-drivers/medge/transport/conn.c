@@ -123,8 +123,7 @@ bool medge_conn_refusing(const struct medge_conn *c)
 
 u64 medge_conn_earliest(const struct medge_conn *c)
 {
-	u64 at = min(min3(c->ack_at, c->paced_at, c->loss_at),
-		     c->last_tx + MEDGE_PTO_MIN);
+	u64 at = min3(c->ack_at, c->paced_at, medge_loss_earliest(c));
 
 	return c->rnr_wait ? min(at, c->rnr_at) : at;
 }

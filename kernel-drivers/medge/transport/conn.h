@@ -434,7 +434,7 @@ struct medge_rx *medge_conn_released(struct medge_conn *c);
 struct medge_rx *medge_conn_unhold(struct medge_conn *c);
 
 /* A receive was posted; only needed while medge_conn_rnr() is true. */
-void medge_conn_recv_posted(struct medge_conn *c, u64 now);
+void medge_conn_recv_posted(struct medge_conn *c);
 bool medge_conn_rnr(const struct medge_conn *c);
 
 /* When medge_conn_timeout() wants to be called, ns; MEDGE_NEVER: not at all. */

@@ -4,8 +4,13 @@
  * nothing: a frame is lost when a later transmission on the *same* path was
  * acknowledged and the path's reordering window has passed (RACK, RFC 8985 6,
  * per path). A path that went silent has no later acks: its frames are given
- * up when other paths have acknowledged what was sent well after them. The
- * tail is probed before the timeout (TLP, RFC 8985 7).
+ * up when other paths have acknowledged what was sent after them, and the path
+ * has been behind for longer than it usually is. The tail is probed before
+ * the timeout (TLP, RFC 8985 7).
+ *
+ * A host that stands still makes all paths late and none of them dead. So a path
+ * is compared with others, not with its round trip, and by a clock that hardly
+ * moves while nothing is heard on any.
  */
 #include "state.h"
 
@@ -23,6 +28,30 @@ static u64 conn_srtt(const struct medge_conn *c)
 	return srtt;
 }
 
+/* 0: not known. The least of a round: hosts that stand still are not in it. */
+static u64 path_rtt(const struct medge_conn_path *path)
+{
+	return path->cong.rtt ?: path->srtt;
+}
+
+/* ---- the clock ---- */
+
+static void tick(struct medge_conn *c, u64 now)
+{
+	c->clock += min_t(u64, now - c->clock_at, MEDGE_CLOCK_STEP);
+	c->clock_at = now;
+}
+
+/* For how much longer than its round trip has it owed an ack? */
+static u64 silence(const struct medge_conn *c, const struct medge_conn_path *path)
+{
+	u64 is = c->clock - path->since;
+
+	return is - min(is, 2 * path_rtt(path));
+}
+
+/* ---- frames ---- */
+
 void medge_loss_forget(struct medge_conn *c, struct medge_sent *s)
 {
 	if (s->flags & MEDGE_SENT_ACKED)
@@ -35,7 +64,7 @@ void medge_loss_forget(struct medge_conn *c, struct medge_sent *s)
 	s->flags = (s->flags | MEDGE_SENT_ACKED) & ~MEDGE_SENT_LOST;
 }
 
-void medge_loss_acked(struct medge_conn *c, struct medge_sent *s, u64 now)
+void medge_loss_acked(struct medge_conn *c, struct medge_sent *s)
 {
 	struct medge_conn_path *path = &c->paths[s->path];
 
@@ -50,6 +79,9 @@ void medge_loss_acked(struct medge_conn *c, struct medge_sent *s, u64 now)
 	/* Which of the copies arrived, and on which path, is not known. */
 	if (s->flags & MEDGE_SENT_AGAIN)
 		return;
+	if (s->time < c->acked_time)
+		path->behind = max(path->behind, silence(c, path));
+	path->since = c->clock;
 	path->newest = max(path->newest, s->time);
 	path->report.acked++;
 	path->report.acked_sent = path->newest;
@@ -60,13 +92,14 @@ void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
 			  u64 now)
 {
 	struct medge_conn_path *path = &c->paths[s->path];
+	u64 rtt = path_rtt(path);
 
 	/*
 	 * Sent twice and acknowledged sooner than the path's round trip: the
 	 * first one is what arrived, and says nothing of this path.
 	 */
 	if (s->flags & MEDGE_SENT_AGAIN &&
-	    (!path->srtt || now - s->time < path->srtt - path->srtt / 4))
+	    (!rtt || now - s->time < rtt - rtt / 4))
 		return;
 	if (!path->any_acked || medge_seq_before(path->acked_seq, s->path_seq))
 		path->acked_seq = s->path_seq;
@@ -87,21 +120,6 @@ void medge_loss_mark(struct medge_conn *c, u32 psn)
 		c->lost_hint = psn;
 }
 
-/* How long after others a path may stay without acks before it counts as dead. */
-static u64 silent(const struct medge_conn *c)
-{
-	return 2 * conn_srtt(c) + MEDGE_MSEC + c->patience;
-}
-
-/* When a frame that had to arrive by itself is overdue. */
-static u64 overdue(const struct medge_conn *c, const struct medge_sent *s,
-		   u64 wait)
-{
-	/* A path that has not been measured may be a slow one. */
-	return s->time + (c->paths[s->path].srtt ? wait :
-			  max_t(u64, wait, MEDGE_RTT_LONG));
-}
-
 /* A later transmission on the same path was acknowledged. */
 static bool passed(const struct medge_conn *c, const struct medge_sent *s)
 {
@@ -110,26 +128,55 @@ static bool passed(const struct medge_conn *c, const struct medge_sent *s)
 	return path->any_acked && medge_seq_before(s->path_seq, path->acked_seq);
 }
 
+/* When a frame that had to arrive by itself is overdue. */
+static u64 overdue(const struct medge_conn *c, const struct medge_sent *s)
+{
+	const struct medge_conn_path *path = &c->paths[s->path];
+
+	/* A path that has not been measured may be a slow one. */
+	return s->time + (path->srtt ?: MEDGE_RTT_LONG);
+}
+
+/* When @s, which others have passed, is to be given up; @now if it is time. */
+static u64 silent(const struct medge_conn *c, const struct medge_sent *s,
+		  u64 now)
+{
+	const struct medge_conn_path *path = &c->paths[s->path];
+	u64 may = MEDGE_BEHIND_MIN + path->behind + c->patience;
+	u64 is = silence(c, path);
+
+	/* The clock waits for those who are heard; who asks it makes it go. */
+	if (is < may)
+		now += min_t(u64, may - is, MEDGE_CLOCK_STEP);
+	return max(now, overdue(c, s));
+}
+
 /* When @s is to be given up if it is not acknowledged; MEDGE_NEVER: not yet known. */
-static u64 due(const struct medge_conn *c, const struct medge_sent *s, u64 wait)
+static u64 due(const struct medge_conn *c, const struct medge_sent *s, u64 now)
 {
 	const struct medge_conn_path *path = &c->paths[s->path];
 
 	if (passed(c, s))
 		return s->time + path->srtt + max(path->srtt / 4, path->reorder);
-	if (c->acked_time > s->time)
-		return overdue(c, s, wait);
-	return MEDGE_NEVER;
+	return c->acked_time > s->time ? silent(c, s, now) : MEDGE_NEVER;
 }
 
-/* Give up frame @psn. Where others have passed, its path lives, but loses. */
+static void give_up(struct medge_conn *c, u32 psn)
+{
+	const struct medge_sent *s = medge_sent(c, psn);
+	struct medge_conn_path *path = &c->paths[s->path];
+
+	medge_loss_mark(c, psn);
+	medge_cong_lost(&path->cong, s->len);
+	path->report.lost++;
+}
+
+/* Where others have passed, the path of frame @psn lives, but loses. */
 static void lose(struct medge_conn *c, u32 psn)
 {
 	const struct medge_sent *s = medge_sent(c, psn);
 
-	medge_loss_mark(c, psn);
-	medge_cong_lost(&c->paths[s->path].cong, s->len);
-	c->paths[s->path].report.lost++;
+	give_up(c, psn);
 	if (passed(c, s))
 		c->paths[s->path].report.missed++;
 	else
@@ -143,9 +190,9 @@ static bool undecided(const struct medge_sent *s)
 
 void medge_loss_detect(struct medge_conn *c, u64 now)
 {
-	u64 wait = silent(c);
 	u32 psn;
 
+	tick(c, now);
 	c->loss_at = MEDGE_NEVER;
 	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
 		struct medge_sent *s = medge_sent(c, psn);
@@ -153,7 +200,7 @@ void medge_loss_detect(struct medge_conn *c, u64 now)
 
 		if (!undecided(s))
 			continue;
-		at = due(c, s, wait);
+		at = due(c, s, now);
 		if (at > now) {
 			c->loss_at = min(c->loss_at, at);
 			continue;
@@ -163,19 +210,35 @@ void medge_loss_detect(struct medge_conn *c, u64 now)
 	}
 }
 
+/*
+ * We have asked after it, and a round trip has passed. Or we have no clock any more
+ * that would let us ask: who has refused something only answers.
+ */
+static bool answer_is_due(const struct medge_conn *c, const struct medge_sent *s,
+			  u64 now)
+{
+	u64 since = now - s->time;
+
+	return since >= medge_loss_rto(c) ||
+	       (c->poked > s->time + MEDGE_PTO_MIN &&
+		since >= c->paths[s->path].srtt);
+}
+
+/*
+ * An answer without news is as good as an ack of something sent when we asked:
+ * what was sent before that is late. The oldest goes again at once.
+ */
 void medge_loss_answered(struct medge_conn *c, u64 now)
 {
-	u64 wait = silent(c);
-	u32 psn;
+	const struct medge_sent *oldest = medge_sent(c, c->snd_una);
 
-	for (psn = c->snd_una; c->nunacked && psn != c->snd_nxt; psn++) {
-		struct medge_sent *s = medge_sent(c, psn);
-
-		if (!undecided(s) || now < overdue(c, s, wait))
-			continue;
-		lose(c, psn);
-		c->stats.lost_rail++;
-	}
+	if (!c->nunacked)
+		return;
+	tick(c, now);
+	c->acked_time = max(c->acked_time, c->poked);
+	if (undecided(oldest) && answer_is_due(c, oldest, now))
+		give_up(c, c->snd_una);
+	medge_loss_detect(c, now);
 }
 
 /*
@@ -203,12 +266,15 @@ void medge_loss_news(struct medge_conn *c, u64 now)
 	const struct medge_sent *oldest = medge_sent(c, c->snd_una);
 	u32 i;
 
+	tick(c, now);
 	for (i = 0; i < c->npaths; i++) {
 		struct medge_conn_path *path = &c->paths[i];
 
-		if (path->newest)
-			medge_share_rtt(c, path, round_trip(c, path, now));
+		if (!path->newest)
+			continue;
+		medge_share_rtt(c, path, round_trip(c, path, now));
 		path->newest = 0;
+		path->behind -= path->behind / 32;
 	}
 	if (c->snd_una == c->snd_nxt) {
 		c->gap = false;
@@ -216,8 +282,7 @@ void medge_loss_news(struct medge_conn *c, u64 now)
 		return;
 	}
 	if (!c->gap) {
-		c->loss_at = c->acked_time > oldest->time ?
-			     oldest->time + silent(c) : MEDGE_NEVER;
+		c->loss_at = due(c, oldest, now);
 		if (now < c->loss_at)
 			return;
 	}
@@ -251,14 +316,18 @@ void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups)
 	if (!dups) {
 		if (c->patience && now >= c->impatient_at) {
 			c->patience /= 2;
-			c->impatient_at = now + MEDGE_PATIENCE_MAX;
+			c->impatient_at = now + MEDGE_IMPATIENT;
 		}
 		return;
 	}
 	c->late = min_t(u32, c->late + min_t(u32, dups, MEDGE_WINDOW), MEDGE_WINDOW);
-	c->patience = min_t(u64, max_t(u64, 2 * c->patience, MEDGE_MSEC),
-			    MEDGE_PATIENCE_MAX);
-	c->impatient_at = now + MEDGE_PATIENCE_MAX;
+	c->impatient_at = now + MEDGE_IMPATIENT;
+	/* What was given up before it grew last says nothing of how it is now. */
+	if (now >= c->patient_at) {
+		c->patience = min_t(u64, max_t(u64, 2 * c->patience, MEDGE_MSEC),
+				    MEDGE_PATIENCE_MAX);
+		c->patient_at = now + c->patience + conn_srtt(c);
+	}
 	for (i = 0; i < c->npaths; i++) {
 		struct medge_conn_path *path = &c->paths[i];
 
@@ -297,14 +366,23 @@ u64 medge_loss_rto(const struct medge_conn *c)
 		    (u64)MEDGE_RTO_MAX);
 }
 
+/* When to ask: nothing was heard for longer than an answer takes. */
 static u64 pto(const struct medge_conn *c)
 {
-	u64 srtt = conn_srtt(c);
+	u64 wait = 0;
+	u32 i;
 
-	srtt = srtt ? 2 * srtt : 4 * MEDGE_RTT_GUESS;
+	for (i = 0; i < c->npaths; i++) {
+		const struct medge_conn_path *path = &c->paths[i];
+
+		if (path->cong.inflight)
+			wait = max(wait, 2 * (path_rtt(path) ?:
+					      2ull * MEDGE_RTT_GUESS));
+	}
 	if (!c->last_ack_req)
-		srtt += c->cfg.ack_delay_ns;
-	return max_t(u64, srtt, MEDGE_PTO_MIN);
+		wait += c->cfg.ack_delay_ns;
+	return max(c->progress, medge_sent(c, c->snd_una)->time) +
+	       max_t(u64, wait, MEDGE_PTO_MIN);
 }
 
 u64 medge_loss_deadline(struct medge_conn *c)
@@ -314,12 +392,19 @@ u64 medge_loss_deadline(struct medge_conn *c)
 	if (in_flight(c)) {
 		at = c->loss_at;
 		if (!c->probed && !c->nlost)
-			at = min(at, c->last_tx + pto(c));
+			at = min(at, pto(c));
 		at = min(at, from + medge_loss_rto(c) + c->grace);
 	} else if (waiting(c) || medge_sendq_wants(c)) {
 		at = from + medge_loss_rto(c) + c->grace;
 	}
 	return at;
+}
+
+u64 medge_loss_earliest(const struct medge_conn *c)
+{
+	u64 from = in_flight(c) ? medge_sent(c, c->snd_una)->time : c->last_tx;
+
+	return min(c->loss_at, max(c->progress, from) + MEDGE_PTO_MIN);
 }
 
 bool medge_loss_hopeless(const struct medge_conn *c, u64 now)
@@ -331,23 +416,22 @@ bool medge_loss_hopeless(const struct medge_conn *c, u64 now)
 	       now - c->progress >= limit;
 }
 
-/* Probe the tail: send the oldest frame once more, asking for an ack. */
-static void probe(struct medge_conn *c)
+/* How is the peer? On each path: one of them may live. */
+static void ask(struct medge_conn *c, u64 now)
 {
-	u32 psn;
+	c->poke_now = true;
+	c->poke_paths = medge_sched_paths(c);
+	c->poked = now;
+	c->ack_doubt = true;
+}
 
+/* Nothing has been heard for longer than an answer takes: ask for one. */
+static void probe(struct medge_conn *c, u64 now)
+{
 	c->probed = true;
 	c->stats.probes++;
-	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
-		struct medge_sent *s = medge_sent(c, psn);
-
-		if (s->flags & MEDGE_SENT_ACKED)
-			continue;
-		s->flags |= MEDGE_SENT_ACK_REQ;
-		medge_share_doubt(c, s->path);
-		medge_loss_mark(c, psn);
-		return;
-	}
+	medge_share_doubt(c, medge_sent(c, c->snd_una)->path);
+	ask(c, now);
 }
 
 static void expire(struct medge_conn *c, u64 now)
@@ -357,11 +441,7 @@ static void expire(struct medge_conn *c, u64 now)
 	if (c->backoff < 255)
 		c->backoff++;
 	c->last_tx = now;
-	/* If all is acknowledged or there is no path: ask how the peer is. */
-	c->poke_now = true;
-	c->poke_paths = medge_sched_paths(c);
-	c->poked = now;
-	c->ack_doubt = true;
+	ask(c, now);
 	/*
 	 * Only the oldest goes again: the answer tells of the others. Where
 	 * nobody answers, or all is merely late, a window of frames would be
@@ -401,7 +481,7 @@ void medge_loss_timeout(struct medge_conn *c, u64 now)
 		if (!overslept(c, now, from + medge_loss_rto(c)))
 			expire(c, now);
 	} else if (in_flight(c) && !c->probed && !c->nlost &&
-		 now >= c->last_tx + pto(c)) {
-		probe(c);
+		 now >= pto(c)) {
+		probe(c, now);
 	}
 }

@@ -276,7 +276,7 @@ void medge_recvq_advance(struct medge_conn *c)
 	}
 }
 
-void medge_conn_recv_posted(struct medge_conn *c, u64 now)
+void medge_conn_recv_posted(struct medge_conn *c)
 {
 	if (!c->rcv_rnr)
 		return;

@@ -210,6 +210,8 @@ static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 		sent += len;
 	}
 	medge_sched_charge(c, tx->path, tx->len);
+	if (!path->cong.inflight)
+		path->since = c->clock;
 	if (medge_cong_sent(&path->cong, now, sent, c->unsent))
 		medge_sent(c, tx->psn + tx->nframes - 1)->flags |=
 			MEDGE_SENT_ECHO;

@@ -42,6 +42,12 @@ enum {
 	/* Before a round trip has been measured. */
 	MEDGE_RTT_GUESS = MEDGE_MSEC,
 	MEDGE_PATIENCE_MAX = 100 * MEDGE_MSEC,
+	/* Half of it is lost in so long. */
+	MEDGE_IMPATIENT = 20 * MEDGE_MSEC,
+	/* A path may be behind others for so long, and for what it was of late. */
+	MEDGE_BEHIND_MIN = 1500 * MEDGE_USEC,
+	/* Time in which nothing at all was heard counts for no more than this. */
+	MEDGE_CLOCK_STEP = MEDGE_MSEC / 2,
 	/* A timer that is later says that we were asleep, not the peer. */
 	MEDGE_TIMER_LATE = 2 * MEDGE_MSEC,
 	/* A probe or timeout is never earlier: timers are no finer everywhere. */
@@ -159,6 +165,8 @@ struct medge_response {
  * @cong: what it may have in flight
  * @srtt, @rttvar: ns, RFC 6298; 0: not measured
  * @reorder: ns a frame may be later than its successor; grows with duplicates
+ * @since: by the connection's clock, since when it has owed an ack
+ * @behind: ns for which others were heard that were to be later; of late
  * @newest: latest transmission that the ack at hand is the first to acknowledge
  * @report: what the peer has not been told yet
  */
@@ -177,6 +185,8 @@ struct medge_conn_path {
 	u64 srtt;
 	u64 rttvar;
 	u64 reorder;
+	u64 since;
+	u64 behind;
 	u64 newest;
 	struct medge_path_report report;
 };
@@ -312,8 +322,11 @@ struct medge_conn {
 	u8 backoff;			/* timeouts in a row */
 	bool probed;			/* the tail was, since the last ack */
 	u64 acked_time;			/* latest transmission time acked */
+	u64 clock;			/* ns in which the peer was heard, see loss.c */
+	u64 clock_at;			/* when it was set */
 	bool gap;			/* a path was acked out of its order */
 	u64 patience;			/* ns more for silent paths, see loss.c */
+	u64 patient_at;			/* when it may grow again */
 	u64 impatient_at;		/* when it is halved */
 	u64 grace;			/* ns more until the timeout */
 
@@ -504,7 +517,7 @@ bool medge_ack_wanted(const struct medge_conn *c);
 
 /* ---- loss.c ---- */
 /* A frame was acknowledged for the first time. */
-void medge_loss_acked(struct medge_conn *c, struct medge_sent *s, u64 now);
+void medge_loss_acked(struct medge_conn *c, struct medge_sent *s);
 /* It is acknowledged, and all frames sent before it are accounted for. */
 void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
 			  u64 now);
@@ -524,6 +537,8 @@ void medge_loss_path_down(struct medge_conn *c, u32 path);
 void medge_loss_timeout(struct medge_conn *c, u64 now);
 /* Deadline of the tail probe or the timeout; MEDGE_NEVER if none is due. */
 u64 medge_loss_deadline(struct medge_conn *c);
+/* No later than that, and quickly said. */
+u64 medge_loss_earliest(const struct medge_conn *c);
 /* We gave up: no acknowledgment for as long as verbs allow. */
 bool medge_loss_hopeless(const struct medge_conn *c, u64 now);
 void medge_loss_spurious(struct medge_conn *c, u64 now, u32 dups);
