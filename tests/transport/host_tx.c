@@ -124,14 +124,21 @@ static void trace_tx(struct host *h, const struct medge_tx *tx)
 		      tx->op.op_no, tx->nops, tx->op.offset, tx->op.len);
 }
 
-static void send_probe(struct host *h, u32 rail, const struct medge_probe *probe)
+static void send_to(struct host *h, u32 rail, const u8 *mac, struct packet *p)
+{
+	p->to = pair_leads_to(h->pair, !h->side, mac);
+	net_send(&h->pair->net, h->side, rail, p);
+}
+
+static void send_probe(struct host *h, u32 rail, const u8 *mac,
+		       const struct medge_probe *probe)
 {
 	struct packet *p = packet_new(MEDGE_PROBE_LEN);
 
 	TRACE("%llu side %u > rail %u %s\n", pair_now(h->pair), h->side, rail,
 	      probe->type == MEDGE_FRAME_PROBE ? "probe" : "reply");
 	medge_wire_encode_probe(p->data, probe);
-	net_send(&h->pair->net, h->side, rail, p);
+	send_to(h, rail, mac, p);
 }
 
 static void trace_paths(struct host *h)
@@ -160,7 +167,7 @@ void host_sync(struct host *h)
 		medge_conn_sync(h->conn, h->remote, now);
 	trace_paths(h);
 	while (medge_peer_poll_tx(h->remote, now, &tx))
-		send_probe(h, tx.rail, &tx.probe);
+		send_probe(h, tx.rail, tx.mac, &tx.probe);
 }
 
 void host_answer(struct host *h, u32 rail, const struct medge_probe *q)
@@ -171,10 +178,11 @@ void host_answer(struct host *h, u32 rail, const struct medge_probe *q)
 
 	medge_probe_answer(&h->me, q, rail, &reply);
 	reply.known = medge_peer_known(h->remote);
-	send_probe(h, rail, &reply);
+	pair_rail_mac(mac, !h->side, q->rail);
+	send_probe(h, rail, mac, &reply);
 	while (medge_peer_detour(h->remote, q, rail, &next, &other, mac)) {
 		reply.rail = other;
-		send_probe(h, other, &reply);
+		send_probe(h, other, mac, &reply);
 	}
 }
 
@@ -188,7 +196,7 @@ u32 host_leave(struct host *h)
 			break;
 		CHECK_EQ(tx.type, MEDGE_FRAME_ACK);
 		trace_tx(h, &tx);
-		net_send(&h->pair->net, h->side, tx.rail, build(h, &tx));
+		send_to(h, tx.rail, tx.mac, build(h, &tx));
 	}
 	h->silent = true;
 	return n;
@@ -217,7 +225,7 @@ bool host_transmit(struct host *h, u32 budget)
 			TRACE("    ack_psn %u ack_op %u\n",
 			      get_unaligned_be32(p->data + 12),
 			      get_unaligned_be32(p->data + 16));
-		net_send(&h->pair->net, h->side, tx.rail, p);
+		send_to(h, tx.rail, tx.mac, p);
 		if (budget && !--budget)
 			return false;
 	}

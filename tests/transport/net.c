@@ -15,6 +15,7 @@ struct packet *packet_new(u32 len)
 	p->refs = 1;
 	p->len = len;
 	p->nframes = 1;
+	p->to = NET_WIRED;
 	return p;
 }
 
@@ -54,7 +55,8 @@ static void launch(struct net *n, u32 side, struct net_link *l,
 {
 	struct flight *f = malloc(sizeof(*f));
 
-	*f = (struct flight){ n, packet_get(p), !side, l->cfg.to };
+	*f = (struct flight){ n, packet_get(p), !side,
+			      p->to == NET_WIRED ? l->cfg.to : p->to };
 	n->in_flight++;
 	events_add(n->events, at, arrive, f);
 }
@@ -138,6 +140,7 @@ static struct packet *cut(const struct packet *p, u32 i, u32 seg_len)
 	u32 len = min(seg_len, p->len - from);
 	struct packet *part = packet_new(MEDGE_HDR_LEN + len);
 
+	part->to = p->to;
 	memcpy(part->data, p->data, MEDGE_HDR_LEN);
 	medge_wire_cut(part->data, i, p->nframes);
 	memcpy(part->data + MEDGE_HDR_LEN, p->data + from, len);

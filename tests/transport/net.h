@@ -19,8 +19,12 @@ struct packet {
 	u32 refs;
 	u32 len;
 	u16 nframes;		/* above 1: a superframe, uncut */
+	u8 to;			/* the rail that a switch leads it to, or NET_WIRED */
 	u8 data[];
 };
+
+/* It comes out where the rail ends that it entered. */
+enum { NET_WIRED = 255 };
 
 struct packet *packet_new(u32 len);
 struct packet *packet_get(struct packet *p);

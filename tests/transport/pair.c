@@ -51,10 +51,24 @@ static void deliver(void *user, u32 side, u32 rail, struct packet *packet)
 	host_receive(&p->host[side], rail, packet);
 }
 
-/* 02:00:00:00:<side>:<rail>; the node's own ends in ff. */
-static void rail_mac(u8 *mac, u32 side, u32 rail)
+void pair_rail_mac(u8 *mac, u32 side, u32 rail)
 {
 	memcpy(mac, (u8[]){ 2, 0, 0, 0, side, rail }, MEDGE_MAC_LEN);
+}
+
+u8 pair_leads_to(const struct pair *p, u32 side, const u8 *mac)
+{
+	u8 rail = mac[5];
+
+	if (!p->params.switched)
+		return NET_WIRED;
+	CHECK_EQ(mac[4], side);
+	/* The node's own address is that of its first rail, too. */
+	if (rail == 255)
+		for (rail = 0; rail < p->params.nrails - 1; rail++)
+			if (p->weight[side][rail])
+				break;
+	return rail;
 }
 
 static void set_rail(struct pair *p, u32 side, u32 rail, u32 weight)
@@ -65,7 +79,7 @@ static void set_rail(struct pair *p, u32 side, u32 rail, u32 weight)
 		attr.flags = MEDGE_PORT_UP;
 	if (p->drained[side][rail])
 		attr.flags |= MEDGE_PORT_DRAINING;
-	rail_mac(attr.mac, side, rail);
+	pair_rail_mac(attr.mac, side, rail);
 	p->weight[side][rail] = weight;
 	medge_local_set(&p->host[side].me, rail, &attr);
 }
@@ -76,11 +90,11 @@ static void init_peer(struct pair *p, u32 side)
 	u8 mac[MEDGE_MAC_LEN];
 	u32 i;
 
-	rail_mac(h->me.node, side, 255);
+	pair_rail_mac(h->me.node, side, 255);
 	h->me.generation = rng_next(&p->rng) | 1;
-	for (i = 0; i < p->params.nrails; i++)
+	for (i = 0; i < (p->params.nfirst ?: p->params.nrails); i++)
 		set_rail(p, side, i, p->params.weight[side][i]);
-	rail_mac(mac, !side, 255);
+	pair_rail_mac(mac, !side, 255);
 	h->remote = calloc(1, medge_peer_size());
 	medge_peer_init(h->remote, mac, &h->me, rng_next(&p->rng), 0);
 }
@@ -183,6 +197,17 @@ void pair_rail(struct pair *p, u32 side, u32 rail, u32 weight)
 
 	TRACE("%llu side %u rail %u weight %u\n", pair_now(p), side, rail, weight);
 	set_rail(p, side, rail, weight);
+	medge_peer_local(h->remote, &h->me, pair_now(p));
+	pair_poll(p, side);
+}
+
+void pair_rail_gone(struct pair *p, u32 side, u32 rail)
+{
+	struct host *h = &p->host[side];
+
+	TRACE("%llu side %u rail %u is gone\n", pair_now(p), side, rail);
+	p->weight[side][rail] = 0;
+	medge_local_set(&h->me, rail, NULL);
 	medge_peer_local(h->remote, &h->me, pair_now(p));
 	pair_poll(p, side);
 }

@@ -22,12 +22,15 @@
  * @place_ns: how long at most
  * @slop_ns: how late a timer may be
  * @budget: runs sent at a time at most, 0: any number
+ * @nfirst: rails that are there from the beginning; 0: all
+ * @switched: all rails are on one switch, and a frame's address says where it goes
  * @gone_ppm: hostile runs: how often memory turns out to be gone
  * @event_limit: a run with more events than this is livelocked
  */
 struct pair_params {
 	u64 seed;
 	u32 nrails;
+	u32 nfirst;
 	struct medge_conn_config cfg[2];
 	u32 weight[2][MEDGE_MAX_RAILS];
 	struct net_link_cfg link[2][MEDGE_MAX_RAILS];
@@ -41,6 +44,7 @@ struct pair_params {
 	u32 budget;
 	u32 gone_ppm;
 	u64 event_limit;
+	bool switched;
 };
 
 struct pair {
@@ -97,6 +101,12 @@ void pair_post(struct pair *p, u32 side, const struct medge_request *req);
 void pair_poll(struct pair *p, u32 side);
 /* Carrier seen by @side; weight 0: lost. */
 void pair_rail(struct pair *p, u32 side, u32 rail, u32 weight);
+/* @rail is none of @side's any more. */
+void pair_rail_gone(struct pair *p, u32 side, u32 rail);
+/* 02:00:00:00:<side>:<rail>; the node's own ends in ff. */
+void pair_rail_mac(u8 *mac, u32 side, u32 rail);
+/* Where a switch leads frames for this address, or NET_WIRED. */
+u8 pair_leads_to(const struct pair *p, u32 side, const u8 *mac);
 /* The administrator of @side wants @rail free, or not any more. */
 void pair_drain(struct pair *p, u32 side, u32 rail, bool drain);
 /* Silent black hole for what @side sends on @rail. */

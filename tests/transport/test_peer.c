@@ -292,6 +292,83 @@ static void rail_replaced__its_path_is_new(void)
 	pair_free(&p);
 }
 
+static void rails_added__one_after_another(void)
+{
+	enum { FIRST = 2, ALL = 24 };
+	struct pair_params params;
+	struct counts n;
+	struct pair p;
+	u32 i, side;
+
+	pair_params_default(&params, ALL);
+	params.nfirst = FIRST;
+	start(&p, &n, &params);
+	for (i = FIRST; i < ALL; i++) {
+		stream(&p, 0, 10, 50 * SEG);
+		stream(&p, 1, 10, 50 * SEG);
+		pair_run(&p, pair_now(&p) + 100 * USEC);
+		for (side = 0; side < 2; side++)
+			pair_rail(&p, side, i, params.weight[side][i]);
+	}
+	pair_finish(&p, SEC);
+	for (side = 0; side < 2; side++)
+		stream(&p, side, 200, 50 * SEG);
+	pair_finish(&p, SEC);
+	for (side = 0; side < 2; side++) {
+		CHECK_EQ(medge_conn_stats(p.host[side].conn)->retransmits, 0);
+		for (i = 0; i < ALL; i++)
+			CHECK(n.data[side][i], "side %u rail %u", side, i);
+	}
+	pair_free(&p);
+}
+
+/*
+ * One rail here and several there, all on one switch: all are used, though every
+ * answer comes on the one that the other side's only path leads to.
+ */
+static void unequal__one_switch(void)
+{
+	u64 before[MEDGE_MAX_RAILS], most, least;
+	struct pair_params params;
+	struct net_link *links;
+	struct counts n;
+	struct pair p;
+	u32 few, i;
+
+	for (few = 0; few < 2; few++) {
+		pair_params_default(&params, 3);
+		params.switched = true;
+		start(&p, &n, &params);
+		links = p.net.links[!few];
+		pair_rail_gone(&p, few, 0);
+		pair_rail_gone(&p, few, 2);
+		stream(&p, 0, 10, 50 * SEG);
+		stream(&p, 1, 10, 50 * SEG);
+		pair_finish(&p, SEC);
+		for (i = 0; i < 3; i++) {
+			CHECK_PATH(&p, !few, i, UP, ANSWERED);
+			CHECK_EQ(path(&p, !few, i).peer_rail, 1);
+			before[i] = links[i].frames;
+		}
+		stream(&p, !few, 200, 50 * SEG);
+		stream(&p, few, 200, 50 * SEG);
+		pair_finish(&p, SEC);
+		for (i = most = 0, least = ~0ULL; i < 3; i++) {
+			most = max(most, links[i].frames - before[i]);
+			least = min(least, links[i].frames - before[i]);
+		}
+		CHECK(least > most * 3 / 4, "%llu frames and %llu", least, most);
+		/* The one that answers came on goes. */
+		pair_rail(&p, !few, path(&p, few, 1).peer_rail, 0);
+		stream(&p, !few, 50, 50 * SEG);
+		stream(&p, few, 50, 50 * SEG);
+		pair_finish(&p, SEC);
+		for (i = 0; i < 2; i++)
+			CHECK_EQ(medge_conn_stats(p.host[i].conn)->retransmits, 0);
+		pair_free(&p);
+	}
+}
+
 /* ---- silence ---- */
 
 /* @sides: bit 0, 1: whose frames vanish */
@@ -704,6 +781,8 @@ int main(int argc, char **argv)
 	RUN(carrier_back__asked_then_used_more_and_more);
 	RUN(all_carriers_lost__back_to_work_with_the_first);
 	RUN(rail_replaced__its_path_is_new);
+	RUN(rails_added__one_after_another);
+	RUN(unequal__one_switch);
 	RUN(black_hole__two_ways);
 	RUN(black_hole__one_way);
 	RUN(black_hole__of_acks);

@@ -279,7 +279,9 @@ static void refused(struct medge_conn *c, u64 now, const struct medge_ack *ack)
 static void echoed(struct medge_conn *c, u64 now, const struct medge_frame *f)
 {
 	const struct medge_sent *s = medge_sent(c, f->psn);
-	struct medge_cong *g = &c->paths[s->path].cong;
+	struct medge_conn_path *path = &c->paths[s->path];
+	struct medge_cong *g = &path->cong;
+	bool own_way = path->shares || c->acks_on == path->rail;
 
 	/* Its slot must not be another's yet, nor the answer one to another copy. */
 	if (c->snd_nxt - f->psn - 1 > c->sent.mask || !s->time ||
@@ -287,9 +289,12 @@ static void echoed(struct medge_conn *c, u64 now, const struct medge_frame *f)
 		return;
 	if (f->flags & MEDGE_FRAME_MARKED)
 		medge_cong_marked(g);
-	/* An answer by another way tells nothing of this one's delay. */
-	medge_cong_measured(g, now, s->time, c->acks_on == c->paths[s->path].rail ?
-			    now - s->time : max_t(u64, medge_cong_base(g), MEDGE_RTT_LONG));
+	/*
+	 * An answer by another way tells nothing of this one's delay, but where
+	 * a rail of the peer's leads back to one of ours only.
+	 */
+	medge_cong_measured(g, now, s->time, own_way ? now - s->time :
+			    max_t(u64, medge_cong_base(g), MEDGE_RTT_LONG));
 }
 
 /* What the peer asks of us stands, however old its ack is. */

@@ -278,6 +278,16 @@ void medge_cong_measured(struct medge_cong *g, u64 now, u64 sent, u64 rtt)
 		end_round(g, now);
 }
 
+void medge_cong_unmeasured(struct medge_cong *g)
+{
+	memset(g->base, 0, sizeof(g->base));
+	g->base_since = 0;
+	g->rtt = 0;
+	g->noise = 0;
+	g->round_min = NEVER;
+	g->round_max = 0;
+}
+
 void medge_cong_timeout(struct medge_cong *g)
 {
 	g->before = max(g->before, g->window);

@@ -105,6 +105,8 @@ void medge_cong_returned(struct medge_cong *g, u32 bytes);
 void medge_cong_marked(struct medge_cong *g);
 /* What was sent at @sent took @rtt, there and back by one path. */
 void medge_cong_measured(struct medge_cong *g, u64 now, u64 sent, u64 rtt);
+/* That was not so: the delay is not known. */
+void medge_cong_unmeasured(struct medge_cong *g);
 /* Nothing at all came back. */
 void medge_cong_timeout(struct medge_cong *g);
 /* But it had arrived. */

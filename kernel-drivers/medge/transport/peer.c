@@ -82,8 +82,8 @@ static u32 share(const struct medge_rail_attr *rail, u32 users)
 	return rail->speed / max_t(u32, users, 1);
 }
 
-static u32 base_weight(const struct medge_peer *p, const struct medge_path *path,
-		       bool here, bool there)
+static void weigh(struct medge_peer *p, struct medge_path *path, bool here,
+		  bool there)
 {
 	u32 own_users = 0, peer_users = 0, weight = 0, i;
 
@@ -102,7 +102,8 @@ static u32 base_weight(const struct medge_peer *p, const struct medge_path *path
 
 		weight = weight ? min(weight, w) : w;
 	}
-	return weight ? weight : MEDGE_SPEED_GUESS;
+	path->shares = peer_users > 1 && path->peer_rail != MEDGE_RAIL_ANY;
+	path->base = weight ? weight : MEDGE_SPEED_GUESS;
 }
 
 static u32 weight(const struct medge_peer *p, const struct medge_path *path)
@@ -129,7 +130,7 @@ void medge_peer_changed(struct medge_peer *p)
 	for (i = 0; i < p->npaths; i++) {
 		struct medge_path *path = &p->paths[i];
 
-		path->base = base_weight(p, path, here, there);
+		weigh(p, path, here, there);
 		path->weight = weight(p, path);
 	}
 	WRITE_ONCE(p->generation, p->generation + 1);
@@ -170,6 +171,9 @@ static bool connected(const struct medge_peer *p, const struct medge_path *path)
 	if (!p->known || path->peer_rail == MEDGE_RAIL_ANY)
 		return true;
 	there = &p->rails[path->peer_rail];
+	/* A rail that is newer than the list: that comes in parts, and later. */
+	if (!medge_rail_exists(there) && path->heard > p->listed_at)
+		return true;
 	return medge_rail_exists(there) && there->flags & MEDGE_PORT_UP;
 }
 

@@ -84,12 +84,27 @@ static u64 rate(const struct medge_conn_path *r)
 	return max(r->cong.rate, nominal);
 }
 
+/*
+ * The queue that was met drains while nothing is sent. Else a path that was slow
+ * once, and is not taken for it, would be thought slow for ever.
+ */
+static u64 round_trip(const struct medge_conn_path *r, u64 now)
+{
+	const struct medge_cong *g = &r->cong;
+
+	if (!g->rtt)
+		return r->srtt;
+	if (g->inflight)
+		return g->rtt;
+	return max(g->rtt - min(now - g->last, g->rtt), medge_cong_base(g));
+}
+
 /* Time from now until @bytes that are sent now on @r are acknowledged. */
-static u64 finish(const struct medge_conn_path *r, u32 bytes)
+static u64 finish(const struct medge_conn_path *r, u64 now, u32 bytes)
 {
 	u64 ahead = div64_u64(r->cong.inflight * 1000000000ULL, rate(r));
 
-	return max(ahead, r->cong.rtt ? r->cong.rtt : r->srtt) +
+	return max(ahead, round_trip(r, now)) +
 	       div64_u64(bytes * 1000000000ULL, rate(r));
 }
 
@@ -100,7 +115,8 @@ static bool moves(const struct medge_conn_path *r, u64 now)
 }
 
 /* Of @paths by which @bytes are there at @until, the one that has carried least. */
-static s32 in_turn(const struct medge_conn *c, u64 paths, u32 bytes, u64 until)
+static s32 in_turn(const struct medge_conn *c, u64 now, u64 paths, u32 bytes,
+		   u64 until)
 {
 	s32 path = -1;
 
@@ -108,7 +124,7 @@ static s32 in_turn(const struct medge_conn *c, u64 paths, u32 bytes, u64 until)
 		u32 i = __ffs64(paths);
 		const struct medge_conn_path *r = &c->paths[i];
 
-		if (finish(r, bytes) > until)
+		if (finish(r, now, bytes) > until)
 			continue;
 		if (path < 0 || r->charged < c->paths[path].charged)
 			path = i;
@@ -131,7 +147,7 @@ static s32 earliest(struct medge_conn *c, u64 now, u64 paths,
 	do {
 		u32 i = __ffs64(paths);
 		const struct medge_conn_path *r = &c->paths[i];
-		u64 at = finish(r, bytes);
+		u64 at = finish(r, now, bytes);
 
 		sum += rate(r);
 		if (has_room(c, now, i, p)) {
@@ -147,7 +163,7 @@ static s32 earliest(struct medge_conn *c, u64 now, u64 paths,
 		return -1;
 	/* Nor is one worse that is behind by less than a run takes on all of them. */
 	run = div64_u64(min_t(u64, p->bytes, c->cfg.run_max) * 1000000000ULL, sum);
-	return in_turn(c, open, bytes, open_at + open_at / AS_GOOD + run);
+	return in_turn(c, now, open, bytes, open_at + open_at / AS_GOOD + run);
 }
 
 /*
