@@ -194,14 +194,19 @@ static int look(struct medge_odp *odp, unsigned long first, u32 n,
 	return err;
 }
 
-static int look_again(struct medge_odp *odp, unsigned long first, u32 n,
+/*
+ * Look up to *@n pages, and say how many it were: who takes pages away all the time
+ * may leave none in which many could be brought.
+ */
+static int look_again(struct medge_odp *odp, unsigned long first, u32 *n,
 		      unsigned long wanted)
 {
 	int err;
 
-	while ((err = look(odp, first, n, wanted)) == -EBUSY) {
+	while ((err = look(odp, first, *n, wanted)) == -EBUSY) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
+		*n = DIV_ROUND_UP(*n, 2);
 		cond_resched();
 	}
 	return err;
@@ -223,7 +228,7 @@ static int bring(struct medge_mr *mr, u64 addr, u64 len, unsigned long wanted,
 	while (*came < n) {
 		u32 chunk = min_t(unsigned long, n - *came, CHUNK);
 
-		err = look_again(mr->odp, first + *came, chunk, wanted);
+		err = look_again(mr->odp, first + *came, &chunk, wanted);
 		if (err)
 			break;
 		*came += chunk;

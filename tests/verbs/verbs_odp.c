@@ -154,6 +154,11 @@ static void do_job(struct pair *p, const struct area *a, const struct area *b,
 {
 	post_job(p, a, b, job, 1);
 	must_end(p->a.scq, status, what);
+	/*
+	 * On User-Mode Linux with several CPUs, a thread sees a page in place
+	 * of another when it next enters the kernel.
+	 */
+	sched_yield();
 }
 
 static const struct pair_options options = {
