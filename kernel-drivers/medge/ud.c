@@ -230,12 +230,15 @@ static void fill_ipv4(void *grh, const struct medge_datagram *head)
 	ip->check = ip_fast_csum(ip, ip->ihl);
 }
 
+static bool is_ipv4(const struct medge_datagram *head)
+{
+	return ipv6_addr_v4mapped((const struct in6_addr *)head->dgid);
+}
+
 static void fill_grh(struct ib_grh *grh, const struct medge_datagram *head)
 {
-	const struct in6_addr *dgid = (const struct in6_addr *)head->dgid;
-
 	memset(grh, 0, sizeof(*grh));
-	if (ipv6_addr_v4mapped(dgid)) {
+	if (is_ipv4(head)) {
 		fill_ipv4(grh, head);
 		return;
 	}
@@ -260,6 +263,7 @@ static void complete_recv(struct medge_qp *qp, struct medge_recv_snap *snap,
 		.src_qp = head->src_qpn,
 		.byte_len = UD_GRH_LEN + head->len,
 		.vlan = arrival->vlan,
+		.sl = is_ipv4(head) ? MEDGE_CQE_SL_IPV4 : MEDGE_CQE_SL_IPV6,
 		.timestamp = qp->now,
 	};
 

@@ -91,17 +91,22 @@ static unsigned int medge_read_wc_flags(struct ibv_cq_ex *cq_ex)
 	return medge_from_cq_ex(cq_ex)->current->wc_flags;
 }
 
-/* Ethernet has no LIDs, and medge no service levels. */
+/* Ethernet has no LIDs. */
 static uint32_t medge_read_slid(struct ibv_cq_ex *cq_ex)
 {
 	(void)cq_ex;
 	return 0;
 }
 
-static uint8_t medge_read_zero(struct ibv_cq_ex *cq_ex)
+static uint8_t medge_read_dlid_path_bits(struct ibv_cq_ex *cq_ex)
 {
 	(void)cq_ex;
 	return 0;
+}
+
+static uint8_t medge_read_sl(struct ibv_cq_ex *cq_ex)
+{
+	return medge_from_cq_ex(cq_ex)->current->sl;
 }
 
 static uint64_t medge_read_completion_ts(struct ibv_cq_ex *cq_ex)
@@ -147,9 +152,9 @@ void medge_cq_ex_init(struct medge_cq *cq, uint64_t wc_flags)
 	if (wc_flags & IBV_WC_EX_WITH_SLID)
 		ex->read_slid = medge_read_slid;
 	if (wc_flags & IBV_WC_EX_WITH_SL)
-		ex->read_sl = medge_read_zero;
+		ex->read_sl = medge_read_sl;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
-		ex->read_dlid_path_bits = medge_read_zero;
+		ex->read_dlid_path_bits = medge_read_dlid_path_bits;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = medge_read_completion_ts;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)

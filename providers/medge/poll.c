@@ -18,7 +18,7 @@ static void medge_cqe_to_wc(const struct medge_cqe *cqe, struct ibv_wc *wc)
 	wc->wc_flags = cqe->wc_flags;
 	wc->pkey_index = 0;
 	wc->slid = 0;
-	wc->sl = 0;
+	wc->sl = cqe->sl;
 	wc->dlid_path_bits = 0;
 }
 

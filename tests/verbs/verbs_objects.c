@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What verbs promise of their objects beside moving bytes: CQs that change,
- * SRQs that run low, windows and regions that depend on each other, limits.
+ * SRQs that run low, windows and regions that depend on each other, what a
+ * datagram says of where it comes from, limits.
  */
 #include <errno.h>
 #include <poll.h>
@@ -359,6 +360,112 @@ static void region_keeps_its_key(void)
 
 /* ---- limits ---- */
 
+/* ---- datagrams ---- */
+
+enum { QKEY = 0x1234, HEADER = 40 };
+
+static void ud_create(struct end *end, struct side *side)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_UD,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4,
+			 .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1,
+				    .qkey = QKEY };
+
+	*end = (struct end){ .side = side };
+	end->rcq = end->scq = ibv_create_cq(side->ctx, 16, NULL, NULL, 0);
+	init.send_cq = init.recv_cq = end->scq;
+	end->qp = ibv_create_qp(side->pd, &init);
+	check(end->qp, "no UD QP: %s", strerror(errno));
+	check(!ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			     IBV_QP_PORT | IBV_QP_QKEY), "no INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	check(!ibv_modify_qp(end->qp, &attr, IBV_QP_STATE), "no RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	check(!ibv_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN),
+	      "no RTS");
+}
+
+static void ud_destroy(struct end *end)
+{
+	check(!ibv_destroy_qp(end->qp) && !ibv_destroy_cq(end->scq),
+	      "something stays");
+}
+
+static struct ibv_wc ud_receive(struct end *to, struct end *from,
+				struct ibv_mr *mr, struct ibv_ah *ah)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->addr, 16, mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.wr.ud = { ah, to->qp->qp_num, QKEY },
+	};
+	struct ibv_wc wc;
+
+	check(ah, "no AH: %s", strerror(errno));
+	check(!ibv_post_send(from->qp, &wr, &bad), "a datagram was refused");
+	check(wait_wc(to->rcq, &wc, PATIENCE_MS), "no datagram");
+	check(!wc.status && wc.opcode == IBV_WC_RECV &&
+	      wc.byte_len == HEADER + 16 && wc.src_qp == from->qp->qp_num,
+	      "%s, opcode %u, %u bytes", ibv_wc_status_str(wc.status), wc.opcode,
+	      wc.byte_len);
+	check(!ibv_destroy_ah(ah), "an AH stays");
+	return wc;
+}
+
+/* The last 20 of its bytes are an IPv4 header, or all 40 an IPv6 one (IBTA A17.4.5.1). */
+static void header_is_of(const uint8_t *header, const struct ibv_wc *wc,
+			 const union ibv_gid *from, const union ibv_gid *to)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+	const uint8_t *ip = header + HEADER - 20;
+
+	check(wc->wc_flags & IBV_WC_GRH, "no header");
+	if (!memcmp(to->raw, mapped, sizeof(mapped))) {
+		check(wc->sl == 10, "IPv4 is told as %u", wc->sl);
+		check(ip[0] == 0x45 && !memcmp(ip + 12, from->raw + 12, 4) &&
+		      !memcmp(ip + 16, to->raw + 12, 4), "not from IPv4 to IPv4");
+	} else {
+		check(wc->sl == 9, "IPv6 is told as %u", wc->sl);
+		check(header[0] >> 4 == 6 && !memcmp(header + 8, from->raw, 16) &&
+		      !memcmp(header + 24, to->raw, 16), "not from IPv6 to IPv6");
+	}
+}
+
+static void datagram_tells_its_header(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+	union ibv_gid a_gid, b_gid;
+	struct end a, b;
+	struct ibv_wc wc;
+	int i, n = 0;
+
+	ud_create(&a, &A);
+	ud_create(&b, &B);
+	for (i = 0; i < A.port.gid_tbl_len && i < B.port.gid_tbl_len; i++) {
+		if (ibv_query_gid(A.ctx, 1, i, &a_gid) || !a_gid.global.interface_id ||
+		    ibv_query_gid(B.ctx, 1, i, &b_gid) || !b_gid.global.interface_id)
+			continue;
+		attr.grh.dgid = b_gid;
+		attr.grh.sgid_index = i;
+		attr.grh.hop_limit = 64;
+		post_recv(&b, bmr, i);
+		wc = ud_receive(&b, &a, amr, ibv_create_ah(A.pd, &attr));
+		header_is_of(bbuf, &wc, &a_gid, &b_gid);
+		/* And who has it can answer. */
+		post_recv(&a, amr, i);
+		wc = ud_receive(&a, &b, bmr, ibv_create_ah_from_wc(
+				B.pd, &wc, (struct ibv_grh *)bbuf, 1));
+		header_is_of(abuf, &wc, &b_gid, &a_gid);
+		n++;
+	}
+	check(n >= 2, "only %d addresses", n);
+	ud_destroy(&a);
+	ud_destroy(&b);
+}
+
 static void limits_are_as_told(void)
 {
 	struct ibv_cq *cq = ibv_create_cq(A.ctx, 1 << 22, NULL, NULL, 0);
@@ -393,6 +500,7 @@ int main(void)
 		TEST(sq_is_drained),
 		TEST(window_holds_its_region),
 		TEST(region_keeps_its_key),
+		TEST(datagram_tells_its_header),
 		TEST(limits_are_as_told),
 	};
 	size_t i;

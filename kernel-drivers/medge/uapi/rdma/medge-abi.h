@@ -183,12 +183,23 @@ struct medge_cqe {
 	__u32 vendor_err;
 	__aligned_u64 timestamp;	/* CLOCK_MONOTONIC, ns */
 	__u16 vlan;			/* of a datagram; 0xffff: none */
-	__u16 reserved[3];
+	__u8 sl;			/* of a datagram: enum medge_cqe_sl */
+	__u8 reserved[5];
 	__aligned_u64 reserved2;
 };
 
 /* IBV_WC_WITH_INV: the kernel's own flag for it is another. */
 enum { MEDGE_WC_WITH_INV = 1 << 3 };
+
+/*
+ * RoCE has no service level, but a completion has to say what stands in the 40
+ * bytes before a datagram (IBTA A17.4.5.1). mlx5 says it in this field, and UCX
+ * looks for it there: bit 3 for RoCE v2, below it what header it is.
+ */
+enum medge_cqe_sl {
+	MEDGE_CQE_SL_IPV6 = 9,
+	MEDGE_CQE_SL_IPV4 = 10,
+};
 
 #define MEDGE_CQE_SHIFT 6
 
