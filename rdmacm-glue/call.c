@@ -52,7 +52,7 @@ static void post_report(struct glue_connection *c)
 	c->reporting = true;
 	pthread_mutex_lock(&c->lock);
 	if (ibv_post_send(c->half[HALF_DATA].id->qp, &wr, &bad))
-		connection_lost(c, EIO);
+		connection_refuses_work(c);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -160,7 +160,7 @@ static void take(struct glue_connection *c, const struct arrival *a)
 	if (c->state != CONNECTION_OPEN)
 		return;
 	if (post_recv(c, a->slot)) {
-		connection_lost(c, EIO);
+		connection_refuses_work(c);
 		return;
 	}
 	c->consumed++;

@@ -18,7 +18,7 @@ enum {
 	/* For the CM's own steps; the program's patience is glue_request_connection()'s. */
 	RESOLVE_MS = 2000,
 	BYE_MS = 500,
-	FLUSH_MS = 500,
+	REASON_MS = 500,
 	BACKLOG = 128,
 	MAX_READS = 16,
 };
@@ -157,10 +157,24 @@ void connection_lost(struct glue_connection *c, int error)
 
 void connection_suspect(struct glue_connection *c, int error)
 {
-	int none = 0;
+	int was = 0;
 
-	if (atomic_compare_exchange_strong(&c->suspicion, &none, error))
+	if (atomic_compare_exchange_strong(&c->suspicion, &was, error))
 		wake(c->glue->wake_agent);
+	else if (was == EIO)
+		atomic_compare_exchange_strong(&c->suspicion, &was, error);
+}
+
+void connection_refuses_work(struct glue_connection *c)
+{
+	start_failed(c, EIO);
+	connection_suspect(c, EIO);
+}
+
+/* An error that says nothing of the cause, which somebody will soon tell. */
+static bool is_vague(int error)
+{
+	return error == ECONNRESET || error == EIO;
 }
 
 /* Returns true if it is too early to decide. */
@@ -172,9 +186,8 @@ static bool judge(struct glue_connection *c)
 		return false;
 	if (!c->suspected_ms)
 		c->suspected_ms = now;
-	/* What was flushed, somebody has ended, and will soon tell. */
-	if (c->suspicion == ECONNRESET && !c->heard_bye &&
-	    now - c->suspected_ms < FLUSH_MS)
+	if (is_vague(c->suspicion) && !c->heard_bye &&
+	    now - c->suspected_ms < REASON_MS)
 		return true;
 	connection_lost(c, c->heard_bye ? 0 : c->suspicion);
 	return false;

@@ -40,7 +40,7 @@ void control_send(struct glue_connection *c, const struct control *msg)
 		.key = htole32(msg->key),
 	};
 	if (ibv_post_send(c->half[HALF_CONTROL].id->qp, &wr, &bad))
-		connection_lost(c, EIO);
+		connection_refuses_work(c);
 	else
 		c->control_sends++;
 }

@@ -106,7 +106,7 @@ struct glue_connection {
 	uint32_t slot;			/* in glue.connections */
 	uint32_t generation;
 	_Atomic enum connection_state state;
-	_Atomic int suspicion;		/* an errno that a completion told */
+	_Atomic int suspicion;		/* an errno, by the device */
 	_Atomic int error;		/* why it is LOST or FAILED; -1 */
 	void *context;
 	uint64_t token;
@@ -285,6 +285,11 @@ void connect_clean(struct glue *g);
 void connection_lost(struct glue_connection *c, int error);
 /* So says a completion. The CM, or the peer's farewell, may know better. */
 void connection_suspect(struct glue_connection *c, int error);
+/*
+ * A queue pair takes no work: it is ending, as siw's does before a completion
+ * or the CM tells why, or its device is broken, which is EIO.
+ */
+void connection_refuses_work(struct glue_connection *c);
 /* Returns true if there is one to decide on soon. */
 bool connect_suspicions(struct glue *g);
 

@@ -182,7 +182,7 @@ void work_pump(struct glue_connection *c)
 			break;
 		if (w->state != WORK_FAILED) {
 			if (post(c, w, h)) {
-				connection_lost(c, EIO);
+				connection_refuses_work(c);
 				return;
 			}
 			w->state = WORK_POSTED;

@@ -124,6 +124,8 @@ now() {
 
 # A process that is killed, and one that only stands still: its kernel goes on.
 # The kernel may end what is killed in any order: its memory before its queue pairs.
+KILLED='ECONNRESET|ETIMEDOUT|EREMOTEIO|EFAULT'
+
 death() {
 	local how
 	for how in '' busy; do
@@ -132,7 +134,7 @@ death() {
 		now
 		kill -KILL "$SERVER"
 		wait "$SERVER" 2>/dev/null
-		told "peer killed${how:+, $how}" "$WORK/client" "$CLIENT" 'ECONNRESET|ETIMEDOUT|EREMOTEIO|EFAULT' 5000
+		told "peer killed${how:+, $how}" "$WORK/client" "$CLIENT" "$KILLED" 5000
 		# shellcheck disable=SC2086 # an argument or nothing
 		start_pair $how || return
 		now
@@ -141,6 +143,24 @@ death() {
 		kill -KILL "$SERVER"
 		wait "$SERVER" 2>/dev/null
 	done
+	refusals
+}
+
+# A device may refuse work before it tells why, as siw's does while a queue pair ends.
+refusals() {
+	start_pair busy || return
+	now
+	kill -USR1 "$CLIENT"
+	sleep 0.1
+	kill -KILL "$SERVER" 2>/dev/null
+	wait "$SERVER" 2>/dev/null
+	told "work refused, then peer killed" "$WORK/client" "$CLIENT" "$KILLED" 5000
+	start_pair busy || return
+	now
+	kill -USR1 "$CLIENT"
+	told "work refused" "$WORK/client" "$CLIENT" EIO 5000
+	kill -KILL "$SERVER" 2>/dev/null
+	wait "$SERVER" 2>/dev/null
 }
 
 # nodes PROGRAM SECONDS: an example on four nodes, or the two that it takes.
@@ -189,7 +209,7 @@ hello() {
 	timeout 60 ip netns exec b "$WORK/examples/hello" "$IP_B" >"$WORK/server" 2>&1 &
 	pid=$!
 	# It does not try again, so it must not be early.
-	sleep 1
+	wait_listening b 7471 "$pid" || failed "hello: nobody listens"
 	timeout 60 ip netns exec a "$WORK/examples/hello" "$IP_A" "$IP_B" || failed "hello: status $?"
 	wait "$pid" || failed "hello's server: status $?"
 	cat "$WORK/server"

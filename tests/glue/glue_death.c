@@ -6,13 +6,49 @@
  *     glue_death HERE              waits for a peer
  *     glue_death HERE THERE        an idle one
  *     glue_death HERE THERE busy   one that writes all the time
+ *
+ * From SIGUSR1 on, the device of one that connects refuses all work.
  */
+#include <dlfcn.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "glue_test.h"
 
 enum { PORT = 7482, PEER_TIMEOUT_MS = 2000 };
+
+static int (*device_post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr,
+			       struct ibv_send_wr **bad);
+static volatile sig_atomic_t refusing;
+
+static void refuse(int signal)
+{
+	refusing = signal;
+}
+
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		     struct ibv_send_wr **bad)
+{
+	if (!refusing)
+		return device_post_send(qp, wr, bad);
+	*bad = wr;
+	return ENOTCONN;
+}
+
+/* Between the library and librdmacm: here its device is seen. */
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
+{
+	__typeof__(rdma_connect) *next = dlsym(RTLD_NEXT, "rdma_connect");
+	struct ibv_context_ops *ops = &id->verbs->ops;
+
+	if (ops->post_send != post_send) {
+		device_post_send = ops->post_send;
+		ops->post_send = post_send;
+	}
+	return next(id, param);
+}
 
 /* Milliseconds since the epoch, as the script's clock has them. */
 static uint64_t wall_ms(void)
@@ -68,6 +104,7 @@ int main(int argc, char **argv)
 		c = must_wait(g);
 	} else {
 		c = must_connect(g, argv[2], PORT);
+		EXPECT(signal(SIGUSR1, refuse) != SIG_ERR, 1);
 	}
 	printf("connected\n");
 	fflush(stdout);
