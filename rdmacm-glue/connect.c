@@ -475,9 +475,8 @@ int glue_listen(struct glue *g, uint16_t port)
 	pthread_mutex_lock(&g->lock);
 	if (g->listener)
 		error = EALREADY;
-	else if (rdma_create_id(g->cm, &g->listener, NULL, RDMA_PS_TCP))
-		error = errno;
-	else if (rdma_bind_addr(g->listener, (struct sockaddr *)&at) ||
+	else if (rdma_create_id(g->cm, &g->listener, NULL, RDMA_PS_TCP) ||
+		 rdma_bind_addr(g->listener, (struct sockaddr *)&at) ||
 		 rdma_listen(g->listener, BACKLOG))
 		error = errno;
 	if (!error) {

@@ -229,7 +229,7 @@ void control_poll(struct glue *g)
 static void look_after(struct glue_connection *c, uint64_t now)
 {
 	const struct control ping = { .type = CONTROL_PING };
-	uint32_t patience = c->glue->options.peer_timeout_ms;
+	uint64_t patience = c->glue->options.peer_timeout_ms;
 
 	if (c->state != CONNECTION_OPEN)
 		return;

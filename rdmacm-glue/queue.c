@@ -47,12 +47,12 @@ struct glue_connection *wr_connection(struct glue *g, uint64_t id)
 
 char *send_slot(const struct glue_connection *c, int slot)
 {
-	return c->memory + SEND_SLOTS + slot * SLOT_SIZE;
+	return c->memory + SEND_SLOTS + (size_t)slot * SLOT_SIZE;
 }
 
 char *recv_slot(const struct glue_connection *c, int slot)
 {
-	return c->memory + RECV_SLOTS + slot * SLOT_SIZE;
+	return c->memory + RECV_SLOTS + (size_t)slot * SLOT_SIZE;
 }
 
 struct control *control_send_slot(const struct glue_connection *c, uint32_t n)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""clang's static analyzer on the provider, the glue library, and the transport as its tests build it.
+"""clang-tidy, clang's static analyzer being part of it, on the provider, the glue library, and the transport as its tests
+build it; which checks, says clang-tidy.yaml.
 
     analyze.py compile_commands.json REPOSITORY SILENT
 
-In the directory SILENT there is a file for each source, as the preprocessor leaves it, of which the analyzer had nothing
-to say: it need not be asked again.
+In the directory SILENT there is a file for each source, as the preprocessor leaves it, of which there was nothing to say:
+it need not be looked at again.
 """
 import concurrent.futures
 import hashlib
@@ -16,11 +17,11 @@ import shlex
 import subprocess
 import sys
 
-FLAGS = ["clang", "--analyze", "-Xanalyzer", "-analyzer-output=text"]
+CHECKS = pathlib.Path(__file__).parent / "clang-tidy.yaml"
 
 
 def of_cmake(database):
-    """The analyzer's command for each source, without what names its output."""
+    """Each source with the compiler's flags, without what names its output."""
     for entry in json.load(open(database)):
         if "/tests/" in entry["file"]:
             continue
@@ -28,33 +29,36 @@ def of_cmake(database):
         if "-o" in words:
             at = words.index("-o")
             del words[at:at + 2]
-        yield entry["directory"], [*FLAGS, *(w for w in words if w != "-c")]
+        yield entry["directory"], entry["file"], [w for w in words if w not in ("-c", entry["file"])]
 
 
 def of_transport(repository):
     tests = repository / "tests/transport"
     transport = repository / "kernel-drivers/medge/transport"
     for source in sorted(transport.glob("*.c")):
-        yield repository, [*FLAGS, "-include", str(tests / "env.h"), f"-I{tests}", f"-I{transport}", "-std=gnu11",
-                           str(source)]
+        yield repository, str(source), ["-include", str(tests / "env.h"), f"-I{tests}", f"-I{transport}", "-std=gnu11"]
 
 
-def question(directory, command):
-    """A name for what the analyzer is asked."""
-    version = subprocess.run([FLAGS[0], "--version"], stdout=subprocess.PIPE, check=True).stdout
-    source = subprocess.run([*command, "-E", "-o", "-"], cwd=directory, stdout=subprocess.PIPE).stdout
-    return hashlib.sha256(b"\0".join([version, " ".join(command).encode(), source])).hexdigest()
+def question(directory, source, flags):
+    """A name for what is asked."""
+    version = subprocess.run(["clang-tidy", "--version"], stdout=subprocess.PIPE, check=True).stdout
+    words = subprocess.run(["clang", *flags, source, "-E", "-o", "-"], cwd=directory, stdout=subprocess.PIPE).stdout
+    return hashlib.sha256(b"\0".join([version, CHECKS.read_bytes(), " ".join(flags).encode(), words])).hexdigest()
 
 
 def analyze(job, silent):
     answered = silent / question(*job)
     if answered.exists():
-        return 0, ""
-    directory, command = job
-    done = subprocess.run([*command, "-o", "/dev/null"], cwd=directory, stderr=subprocess.PIPE, text=True)
-    if not done.returncode and not done.stderr:
+        return ""
+    directory, source, flags = job
+    done = subprocess.run(["clang-tidy", "--quiet", f"--config-file={CHECKS}", source, "--", *flags], cwd=directory,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        return done.stdout + done.stderr
+    # What it says of its own count goes to stderr.
+    if not done.stdout:
         answered.touch()
-    return done.returncode, done.stderr
+    return done.stdout
 
 
 def main():
@@ -63,11 +67,11 @@ def main():
     silent.mkdir(parents=True, exist_ok=True)
     said = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for status, words in pool.map(lambda job: analyze(job, silent), jobs):
-            if status or words:
+        for words in pool.map(lambda job: analyze(job, silent), jobs):
+            if words:
                 print(words)
                 said += 1
-    print(f"{len(jobs)} sources, of {said} the analyzer has something to say")
+    print(f"{len(jobs)} sources, of {said} there is something to say")
     sys.exit(said > 0)
 
 

@@ -28,6 +28,44 @@ check_style() {
 	echo "${#files[@]} files"
 }
 
+# check_coccinelle: the semantic rules of the kernel that the lab builds, on the module. A module and rules that have been
+# found right are not looked at again.
+check_coccinelle() {
+	local module=$REPO/kernel-drivers/medge wrong=$LAB/coccinelle-wrong.c rules question words
+	kernel_source
+	# Rules that only rewrite report nothing.
+	mapfile -t rules < <(grep -rlE --include='*.cocci' '^virtual( .*)?\breport\b' "$SOURCE_DIR/scripts/coccinelle" | sort)
+	((${#rules[@]})) || die "$SOURCE_DIR has no rules for coccinelle"
+	question=$({ spatch --version && cat "${rules[@]}" "$wrong" "$LAB/check-code.sh" && tree_files kernel-drivers/medge |
+		sort -z | xargs -0 sha256sum; } | sha256sum)
+	question=$CACHE/analyzed/coccinelle-${question%% *}
+	if [[ ! -e $question ]]; then
+		words=$(coccinelle_words "$wrong" "${rules[@]}")
+		cmp -s <(grep -n 'wrong \*/$' "$wrong" | cut -d: -f1) <(cut -d: -f2 <<<"$words" | sort -nu) ||
+			die "coccinelle does not find what is wrong in $wrong, and that only: ${words:-nothing}"
+		words=$(coccinelle_words "--dir $module" "${rules[@]}")
+		if [[ $words ]]; then
+			echo "$words"
+			die "coccinelle is not content, see above"
+		fi
+		mkdir -p "${question%/*}"
+		touch "$question"
+	fi
+	echo "${#rules[@]} rules"
+}
+
+# coccinelle_words WHERE RULE...: what the rules have to say of it.
+coccinelle_words() {
+	local where=$1
+	shift
+	# shellcheck disable=SC2016 # for the inner shell
+	printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" bash -c '
+		mapfile -t options < <(sed -n "s|^// *Options: *||p" "$1" | xargs -rn 1)
+		spatch -D report --no-show-diff --very-quiet --timeout 200 --cocci-file "$1" "${options[@]}" $0 2>&1 ||
+			echo "$1: spatch has ended with status $?"
+	' "$where" | grep -v '^warning: line [0-9]*: should .* be a metavariable?$' | grep . || :
+}
+
 # tree_files [PATTERN...]: what is in the working tree and not ignored, each name ended by a zero.
 tree_files() {
 	git -C "$REPO" ls-files -z --cached --others --exclude-standard -- "$@"

@@ -47,13 +47,13 @@ upgrade)
 	machine_pair "$suite" "$(package_version).1"
 	tr -d '\r' <"$RUN/b.out" | grep -E '^(b# |Setting up|medge)'
 	;;
-spelling | style)
+spelling | style | coccinelle)
 	. "$LAB/check-code.sh"
 	install_packages
 	cd "$REPO" || exit
 	"check_$what"
 	;;
 *)
-	die "lab check takes provider, analyze, in-tree, spelling, style, autopkgtest, upgrade, or module and a kernel"
+	die "lab check takes provider, analyze, coccinelle, in-tree, spelling, style, autopkgtest, upgrade, or module and a kernel"
 	;;
 esac

@@ -6,7 +6,7 @@ PACKAGES=(
 	# to build the kernel and the module
 	bc bison cpio flex gcc kmod libc6-dev libelf-dev libssl-dev make patch perl xz-utils
 	# to build the provider and the tests
-	cmake cython3 clang libclang-rt-dev pkg-config libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev python3-dev
+	cmake cython3 clang clang-tidy libclang-rt-dev pkg-config libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev python3-dev
 	# to build perftest
 	autoconf automake libibumad-dev libpci-dev libtool
 	# to run stock kernels
@@ -15,7 +15,7 @@ PACKAGES=(
 	ethtool ibverbs-utils iproute2 perftest procps python3 python3-hypothesis python3-pyverbs qperf rdma-core
 	rdmacm-utils util-linux
 	# to look at the code
-	codespell shellcheck sparse
+	coccinelle codespell shellcheck sparse
 	# to build packages
 	autodep8 autopkgtest dpkg-dev git rpm rpmlint
 )

@@ -14,6 +14,7 @@ suite() {
 		"BUILD=$(tree_cache)/transport"
 	entry provider-warnings "$LAB/lab" check provider
 	entry analyze "$LAB/lab" check analyze
+	entry coccinelle "$LAB/lab" check coccinelle
 	entry provider-in-tree "$LAB/lab" check in-tree
 	entry module-warnings-lab "$LAB/lab" check module lab
 	for name in debug 6.1 6.12 7; do
