@@ -27,6 +27,7 @@ boot_prepare() {
 		MACHINE=qemu MODULES=$KERNEL_DIR/modules
 	fi
 	! has_type medge || module_build
+	is_stock "$KERNEL" || test_modules_build
 	# Its build has the tests' programs, too, which run on the peers.
 	provider_build
 	boot_run_dir
@@ -52,8 +53,8 @@ boot_plan() {
 	[[ ! $INTERACTIVE ]] || TTY_SIZE=$(stty size)
 	MHZ=$(awk -F: '/^cpu MHz/ { sum += $2; n++ } END { printf "%.3f", n ? sum / n : 1000 }' /proc/cpuinfo)
 	export -p | grep -vE '^declare -x (BASH[A-Z_]*|SHELLOPTS|PWD|OLDPWD|SHLVL|TMPDIR)(=|$)' | boot_whole_declarations
-	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES NODES RAILS MTU RATE NETEM BOND_MODE CPUS KERNEL TIMEOUT MACHINE MODULE \
-		MODULES PROVIDER INTERACTIVE TTY_SIZE MHZ COMMAND
+	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES NODES RAILS MTU RATE NETEM BOND_MODE CPUS KERNEL KERNEL_DIR TIMEOUT MACHINE \
+		MODULE MODULES PROVIDER INTERACTIVE TTY_SIZE MHZ COMMAND
 }
 
 # Without the variables above, a value of several lines may have lost its first one.

@@ -30,6 +30,17 @@ module_make() {
 	[[ -e $MODULE ]] || die "the Makefile in $source made no $name.ko; see $log"
 }
 
+# test_modules_build: the modules that tests bring, which they find by lib.sh's test_module. Most boots want none, and
+# make takes two seconds to see that there is nothing to do.
+test_modules_build() {
+	local kbuild source name MODULE
+	for kbuild in "$REPO"/tests/verbs/*/Kbuild; do
+		source=${kbuild%/*} name=$(basename "${kbuild%/*}")
+		[[ $(find "$source" "$KERNEL_DIR/.complete" -newer "$(tree_cache)/$name/${KERNEL_DIR##*/}/$name.ko" 2>&1) ]] || continue
+		module_make "$source" "$name"
+	done
+}
+
 # As lab check module: what the kernel's boots then find up to date is built from nothing, so that the log holds every
 # warning, unless it was for the same source.
 module_check() {

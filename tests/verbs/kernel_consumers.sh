@@ -15,9 +15,8 @@
 #
 #   kernel_consumers.sh [fast|nvme|rnbd|rds|smc]...    default: all
 #
-# lab beside: --rails 1 --mtu 9000 -- nvme rnbd rds smc
-# lab beside: --rails 1 --mtu 9000 --kernel debug -- nvme rnbd smc
-# lab long: --rails 1 --mtu 9000 -- fast
+# lab beside: --rails 1 --mtu 9000
+# lab beside: --rails 1 --mtu 9000 --kernel debug -- fast nvme rnbd smc
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -109,22 +108,8 @@ nvme() {
 	disconnect
 }
 
-# Where the kernel was built: our own module's directory has its name.
-kernel() {
-	echo "${LAB_BUILD%/tree/*}/kernel/$(basename "$(dirname "$(plan MODULE)")")"
-}
-
-# Its modules are not installed.
-load() {
-	local module
-	for module; do
-		run "insmod ${module##*/}" 20 insmod "$(kernel)/$module.ko" || return
-	done
-}
-
 fast() {
-	run "build fast_pages" 120 make -s -C "$(kernel)" ARCH=um "M=$HERE/fast_pages" "MO=$WORK" modules || return
-	run "fast_pages" 60 insmod "$WORK/fast_pages.ko" "device=$DEV" "gid=$(gid_index "$DEV" "$IP")" "seed=$SEED" ||
+	run "fast_pages" 60 insmod "$(test_module fast_pages)" "device=$DEV" "gid=$(gid_index "$DEV" "$IP")" "seed=$SEED" ||
 		dmesg | grep fast_pages
 	rmmod fast_pages
 }

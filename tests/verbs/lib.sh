@@ -50,6 +50,19 @@ program() {
 	printf '%s\n' "$dir/$1"
 }
 
+# load MODULE...: of the kernel, by their paths in its source. They are built, but not installed.
+load() {
+	local module
+	for module; do
+		run "insmod ${module##*/}" 20 insmod "$(plan KERNEL_DIR)/$module.ko" || return
+	done
+}
+
+# test_module NAME: the path of one of our modules: as the lab built it from the directory of that name.
+test_module() {
+	echo "${LAB_BUILD%/provider/build}/$1/$(basename "$(plan KERNEL_DIR)")/$1.ko"
+}
+
 # The seed of everything random in a script: from the environment, else new. It is printed.
 choose_seed() {
 	SEED=${SEED:-$((($(date +%s) ^ $$) % 32768))}
