@@ -6,9 +6,17 @@
 # qemu_command: sets GUEST_COMMAND.
 qemu_command() {
 	local cmdline="quiet console=ttyS0 loglevel=8 printk.time=1 panic=-1 lab_init=$LAB/guest/init lab_run=$RUN"
-	# For lab bench cost: the guest's clock counts its instructions, and its one CPU runs as fast as it can.
-	local accel=(-accel "tcg,thread=multi")
-	[[ ! ${LAB_ICOUNT:-} ]] || accel=(-accel "tcg,thread=single" -icount "shift=0,sleep=off" -qmp "unix:$RUN/qmp,server=on,wait=off")
+	local accel
+	if [[ ${LAB_ICOUNT:-} ]]; then
+		# For lab bench cost: the guest's clock counts its instructions, and its one CPU runs as fast as it can.
+		accel=(-accel "tcg,thread=single" -icount "shift=0,sleep=off" -qmp "unix:$RUN/qmp,server=on,wait=off")
+	else
+		accel=(-accel "tcg,thread=multi")
+		# A CPU that runs code while another patches it may keep a breakpoint that is gone ("Oops: int3"). The likely
+		# place is sched_clock(), which each interrupt calls: it is patched when the TSC is found stable, hence one CPU
+		# until init, and when it is found unstable by a watchdog that the emulation does not know.
+		cmdline+=" maxcpus=1 tsc=reliable"
+	fi
 	GUEST_COMMAND=(
 		qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -nic none -display none -M pc
 		# Some kernels' copying by "erms" is slow to emulate.

@@ -3,6 +3,10 @@
 # shellcheck shell=bash
 
 machine_ready() {
+	local cpu
+	for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do
+		[[ ! -e $cpu ]] || echo 1 >"$cpu" || fail "$cpu: the CPU does not start"
+	done
 	mkdir -p /run/lab/bin /run/lab/host
 	mount -n -t 9p -o trans=virtio,version=9p2000.L,cache=mmap,msize=262144 host /run/lab/host ||
 		fail "the guest cannot mount the host's file system"
