@@ -7,7 +7,8 @@
 # with it what it has counted, are not among them.
 COVERAGE_BOOTS=(
 	'lab: transports lossy@--short verbs_programs kernel_consumers medgedv observe polling scheduler limits cm_programs
-		wire_liar@2 ring_torture@3 rails@follow@drain@port verbs_history@8 uverbs_fuzz@8'
+		integrity odp dmabuf uc_loss wire_liar@2 ring_torture@3 rails@follow@drain@port verbs_history@8
+		uverbs_fuzz@8'
 	'debug: verbs_faults uverbs_fuzz@8'
 )
 

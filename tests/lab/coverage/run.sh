@@ -13,6 +13,12 @@ for test in "$@"; do
 		echo "FAIL  ${words[*]} ($((SECONDS - began)) s): $(tail -n 2 "$LAB_OUT/${words[0]}.log")"
 		status=1
 	fi
+	# Scripts that have a boot to themselves may leave the rails as they like.
+	for node in a b; do
+		for ((rail = 0; rail < RAILS; rail++)); do
+			tc -n "$node" qdisc del dev "rail$rail" root 2>/dev/null
+		done
+	done
 done
 echo "$LAB_OUT/coverage" >/sys/module/medge/parameters/coverage || status=1
 exit "$status"
