@@ -53,16 +53,32 @@ find_ours() {
 	exit 77
 }
 
-# The providers of the same release stand where libibverbs looks for them.
-suite() {
-	local gid=()
-	[ "$TYPE" = siw ] || gid=(--gid "$GID_A")
+# on_release COMMAND...: with the libraries of that release; its providers stand where libibverbs looks for them.
+on_release() {
 	# shellcheck disable=SC2016 # the inner shell's
 	timeout -k 5 300 ip netns exec a env LD_LIBRARY_PATH="$LIBRARIES" PYTHONPATH="$MODULES" PYTHONDONTWRITEBYTECODE=1 \
 		unshare -m sh -c '
 		[ -z "$0" ] || mount --bind "$0" "$(pkg-config --variable=libdir libibverbs)/libibverbs"
 		exec "$@"
-	' "$PROVIDERS" /usr/bin/python3 "$HERE/pyverbs_run.py" "$TESTS" "$OUT.results" --dev "$DEV_A" "${gid[@]}"
+	' "$PROVIDERS" "$@"
+}
+
+suite() {
+	local gid=()
+	[ "$TYPE" = siw ] || gid=(--gid "$GID_A")
+	on_release /usr/bin/python3 "$HERE/pyverbs_run.py" "$TESTS" "$OUT.results" --dev "$DEV_A" "${gid[@]}"
+}
+
+# The suite only calls ibv_query_port_speed(), where there is one: a veth's is 10 Gbit/s. rails.sh has the rest.
+port_speed() {
+	local said
+	said=$(on_release /usr/bin/python3 -c '
+import sys
+from pyverbs.device import Context
+ask = getattr(Context(name=sys.argv[1]), "query_port_speed", None)
+print(ask(1) if ask else "none")
+' "$DEV_A" 2>>"$OUT.log")
+	[ "$said" = none ] || [ "$said" = "$((RAILS * 100))" ] || failed "ibv_query_port_speed: $said"
 }
 
 count() {
@@ -82,4 +98,5 @@ printf '%-24s%8d%8d%8d%8d\n' "  $TYPE" "$(count pass)" "$(count fail)" "$(count 
 	failed "the suite on medge"
 	grep -A30 -E '^(FAIL|ERROR): ' "$OUT.log" | head -n 100
 }
+port_speed
 verdict
