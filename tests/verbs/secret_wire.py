@@ -3,21 +3,21 @@
 """
 Somebody listens on a node's rails, and repeats what the node has sent.
 
-  secret_wire.py SECONDS RAILS BYTE SECRET
+  secret_wire.py RAILS BYTE SECRET
 
-For so many seconds, look at each frame that leaves: its type, whether it has 64
+Until it gets SIGTERM, look at each frame that leaves: its type, whether it has 64
 times that byte in a row, and, where it is about keys, whether its tag is that of
 RFC 2104's HMAC, as Python has it. Each is sent again as it is, and some with a
-flipped bit. Says when it is ready, and what there was, as shell assignments. Run in the node's
-network namespace.
+flipped bit. Says when it is ready, and what there was, as shell assignments. Run
+in the node's network namespace.
 """
 import hashlib
 import hmac
 import random
 import select
+import signal
 import socket
 import sys
-import time
 
 ETHERTYPE = 0x88B6
 ETH_LEN = 14
@@ -25,6 +25,8 @@ SECRET, KEYS = 0x16, 0x17
 KEYS_LEN, TAG_LEN = 52, 16
 # So that the node is not kept from what it is asked for.
 REPLAYS = 2000
+# Bytes that may wait while others have the CPU; by a name that Python's socket does not have.
+SO_RCVBUFFORCE, WAITING = 33, 64 << 20
 
 
 def mac(key, data):
@@ -45,6 +47,7 @@ def tag_is_right(root, frame):
 def rail_sockets(count):
     for i in range(count):
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, WAITING)
         sock.bind((f"rail{i}", 3))
         sock.setblocking(False)
         yield sock
@@ -60,16 +63,22 @@ def send(sock, frame):
 
 
 def main():
-    seconds, rails, byte = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3], 0)
-    root = root_of(sys.argv[4].encode())
+    rails, byte = int(sys.argv[1]), int(sys.argv[2], 0)
+    root = root_of(sys.argv[3].encode())
     mark = bytes([byte]) * 64
     n = dict.fromkeys(["heard", "marked", "other", "keys", "keys_wrong", "replayed", "forged"], 0)
     sent = set()
     sockets = list(rail_sockets(rails))
+    told = []
+    signal.signal(signal.SIGTERM, lambda *_: told.append(True))
     print("ready", flush=True)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for sock in select.select(sockets, [], [], 0.1)[0]:
+    while True:
+        # Looked at first: what was there before the signal is heard.
+        ends = bool(told)
+        ready = select.select(sockets, [], [], 0 if ends else 0.1)[0]
+        if ends and not ready:
+            break
+        for sock in ready:
             try:
                 frame, address = sock.recvfrom(1 << 17)
             except BlockingIOError:

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -730,7 +731,7 @@ static void usage(void)
 	fputs("usage: verbs_pattern [--seed N] [--rounds N] [--time SECONDS] [--qps N]\n"
 	      "         [--depth N] [--max BYTES] [--memory strict|relaxed|both]\n"
 	      "         [--no-imm] [--no-reads] [--no-sends] [--no-fences] [--no-overlap] [--no-late]\n"
-	      "DEV_A, GID_A, DEV_B and GID_B are taken from the environment.\n",
+	      "DEV_A, GID_A, DEV_B and GID_B are taken from the environment. SIGINT: no round after this one.\n",
 	      stderr);
 	exit(2);
 }
@@ -795,8 +796,20 @@ static void parse(int argc, char **argv)
 		opt.rounds = UINT64_MAX;
 }
 
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int sig)
+{
+	interrupted = sig;
+}
+
 int main(int argc, char **argv)
 {
+	/* What waits for a completion goes on doing so. */
+	static const struct sigaction on_interrupt = {
+		.sa_handler = interrupt,
+		.sa_flags = SA_RESTART,
+	};
 	static struct lane lanes[MAX_LANES];
 	struct side a, b;
 	uint8_t *scratch;
@@ -804,6 +817,7 @@ int main(int argc, char **argv)
 	int i;
 
 	parse(argc, argv);
+	sigaction(SIGINT, &on_interrupt, NULL);
 	printf("verbs_pattern: seed %llu\n", (unsigned long long)opt.seed);
 	fflush(stdout);
 	rng = opt.seed;
@@ -819,7 +833,7 @@ int main(int argc, char **argv)
 			printf("round %llu\n", (unsigned long long)round_no);
 			fflush(stdout);
 		}
-		if (opt.seconds && now_ms() >= until)
+		if (interrupted || (opt.seconds && now_ms() >= until))
 			break;
 	}
 
