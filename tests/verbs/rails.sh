@@ -13,6 +13,7 @@
 #   follow    rails leave the bonds and join them
 #   drain     the administrator takes one out of use
 #   port      the port's state, and its events, follow the device as a whole
+#   speed     what the port says of its speed is what those rails together have that are up
 #   gap       a rail is cut in three ways: the longest wait around each cut
 #   chaos     all of it at random, for a while
 #
@@ -22,7 +23,7 @@
 # lab long: --rails 4 --mtu 9000 --timeout 3600 -- --cuts 100 gap
 # lab long: --rails 4 --mtu 9000 --timeout 4000 -- --chaos 3600 chaos
 # lab beside: --rails 4 --mtu 9000 --timeout 420 -- --chaos 300 chaos
-# lab: --rails 4 --mtu 9000 -- unequal follow drain port gap
+# lab: --rails 4 --mtu 9000 -- unequal follow drain port speed gap
 # lab: --nodes 3 --rails 3 --mtu 9000 -- unequal switched
 # lab: --rails 3 --mtu 1500 --kernel debug -- follow drain chaos
 set -u
@@ -31,7 +32,7 @@ set -u
 
 CUTS=6 CHAOS=20
 usage() {
-	echo "usage: rails.sh [--cuts N] [--chaos SECONDS] [unequal|switched|follow|drain|port|gap|chaos]..." >&2
+	echo "usage: rails.sh [--cuts N] [--chaos SECONDS] [unequal|switched|follow|drain|port|speed|gap|chaos]..." >&2
 	exit 2
 }
 
@@ -51,8 +52,11 @@ fi
 
 # --- rails -------------------------------------------------------------------
 
+# With an address of its own: bonding warns of one that a port keeps from its bond. What the port sends, be it only IPv6's
+# own frames, would bring a switch to lead to it what is for the bond, until the bond sends again.
 leave() {
-	on "$1" ip link set "rail$2" nomaster && on "$1" ip link set "rail$2" up
+	on "$1" ip link set "rail$2" nomaster &&
+		on "$1" ip link set "rail$2" address "$(printf '02:00:00:01:0%s:%02x' "$1" "$2")" up
 }
 
 join() {
@@ -92,14 +96,17 @@ wait_paths() {
 
 # --- traffic -----------------------------------------------------------------
 
+# Traffic, until load_end.
 load_start() {
-	"$PATTERN" --seed "$((SEED + ++LOADS))" --time "$1" --qps 2 >"$WORK/load" 2>&1 &
+	"$PATTERN" --seed "$((SEED + ++LOADS))" --time 100000 --qps 2 >"$WORK/load" 2>&1 &
 	LOAD=$!
 	wait_connected 4 || failed "the traffic does not start: $(tail -n 3 "$WORK/load")"
 }
 
+# load_end LABEL: it has been right all the time, and is at its end.
 load_end() {
 	local label=$1
+	kill -INT "$LOAD" 2>/dev/null
 	if wait "$LOAD"; then
 		echo "ok   $label: $(tail -n 1 "$WORK/load")"
 		return
@@ -135,9 +142,10 @@ unequal_case() {
 	for rail in $in_a; do
 		[[ " $in_b " != *" $rail "* ]] || both=$((both + 1))
 	done
-	load_start 3
+	load_start
 	wait_paths a up "$both" || failed "$label"
 	wait_paths b up "$both" || failed "$label"
+	sleep 1
 	# What leads nowhere gets a probe now and then, and no data.
 	for ((rail = 0; rail < RAILS; rail++)); do
 		[[ " $in_a " == *" $rail "* && " $in_b " != *" $rail "* ]] || continue
@@ -161,12 +169,31 @@ switched_case() {
 	local label="one switch: $1" in_a=$2 in_b=$3
 	only a "$in_a"
 	only b "$in_b"
-	load_start 3
+	load_start
 	wait_paths a up "$(wc -w <<<"$in_a")" || failed "$label"
 	wait_paths b up "$(wc -w <<<"$in_b")" || failed "$label"
+	all_carry a "$in_a" || failed "$label"
+	all_carry b "$in_b" || failed "$label"
 	load_end "$label"
 	all_but a "$in_a"
 	all_but b "$in_b"
+}
+
+# all_carry NODE RAILS: none of them has less than a tenth of the frames of another that the node sends in a second.
+all_carry() {
+	local rail most=0 least="" sent before=()
+	for rail in $2; do
+		before[rail]=$(sent_on "$1" "$rail")
+	done
+	sleep 1
+	for rail in $2; do
+		sent=$(($(sent_on "$1" "$rail") - before[rail]))
+		((sent <= most)) || most=$sent
+		((${least:-$sent} < sent)) || least=$sent
+	done
+	((10 * least >= most)) && return
+	echo "rails $2 of node $1 sent between $least and $most frames"
+	return 1
 }
 
 # Port RAIL of each node's to switch TO.
@@ -196,7 +223,7 @@ switched() {
 
 follow() {
 	local rail
-	load_start 6
+	load_start
 	for ((rail = RAILS - 1; rail > 0; rail--)); do
 		leave a "$rail"
 		sleep 0.2
@@ -206,12 +233,13 @@ follow() {
 		join a "$rail"
 	done
 	wait_paths a up "$RAILS" || failed "follow: the rails are back"
+	sleep 1
 	load_end "rails leave and join"
 }
 
 drain() {
 	local file=/sys/class/infiniband/$DEV_A/drain before after
-	load_start 5
+	load_start
 	wait_paths a up "$RAILS" || failed "drain: before"
 	echo rail1 >"$file" || failed "drain: refused"
 	[ "$(cat "$file")" = rail1 ] || failed "drain: $(cat "$file")"
@@ -224,6 +252,7 @@ drain() {
 	((after - before < 50)) || failed "drain: $((after - before)) frames on a drained rail"
 	echo -rail1 >"$file" || failed "drain: cannot be ended"
 	wait_paths a up "$RAILS" || failed "drain: afterwards"
+	sleep 1
 	load_end "a rail drained and used again"
 	echo nosuch 2>/dev/null >"$file" && failed "drain: a rail that is not there"
 }
@@ -262,24 +291,138 @@ port() {
 	echo "ok   the port follows its rails"
 }
 
+# speed_is LABEL NETDEV...: the port's speed soon is that of these, all together. Speed and width, which have steps,
+# say no more than that; what they say, in whole Gbit/s, is $LANES.
+speed_is() {
+	local label=$1 netdev sum=0 said tries
+	shift
+	for netdev; do
+		sum=$((sum + $(on a cat "/sys/class/net/$netdev/speed")))
+	done
+	for ((tries = 0; tries < 60; tries++)); do
+		said=$("$PORT_SPEED" "$DEV_A")
+		[ "$said" != "$((sum / 100))" ] || break
+		sleep 0.05
+	done
+	LANES=$(grep -oE '^[0-9]+' "/sys/class/infiniband/$DEV_A/ports/1/rate")
+	echo "speed: $label: $sum Mbit/s; the port says $((said * 100)), and by its lanes $LANES Gb/s"
+	[ "$said" = "$((sum / 100))" ] || failed "speed: $label"
+	# Less than one slow lane can't be said.
+	((LANES * 1000 <= (sum ? sum : 2500))) || failed "speed: $label: more lanes than there is speed"
+}
+
+# rail_of MBPS: a rail of that speed, which leads nowhere: tap_MBPS, as long as the process $PID lives.
+rail_of() {
+	local name=tap_$1
+	on a python3 -c '
+import fcntl, struct, sys, time
+tap = open("/dev/net/tun", "r+b", buffering=0)
+fcntl.ioctl(tap, 0x400454ca, struct.pack("16sH22x", sys.argv[1].encode(), 0x1002))
+time.sleep(1000)
+' "$name" &
+	PID=$!
+	disown
+	wait_netdev "$name" || failed "speed: no $name"
+	on a ethtool -s "$name" speed "$1" duplex full || failed "speed: $name has another"
+	on a ip link set "$name" master bond0
+	on a ip link set "$name" up
+}
+
+wait_netdev() {
+	local tries
+	for ((tries = 0; tries < 100; tries++)); do
+		on a test -e "/sys/class/net/$1" && return
+		sleep 0.05
+	done
+	return 1
+}
+
+speed() {
+	local rail rails=() taps=()
+	for ((rail = 0; rail < RAILS; rail++)); do
+		rails+=("rail$rail")
+	done
+	speed_is "all rails" "${rails[@]}"
+	# A veth says 10 Gbit/s.
+	[ "$LANES" = "$((RAILS * 10))" ] || failed "speed: $LANES Gb/s by lanes"
+	on a ip link set rail1 down
+	speed_is "one is down" rail0 "${rails[@]:2}"
+	on a ip link set rail1 up
+	speed_is "it is up again" "${rails[@]}"
+	on b ip link set rail1 down
+	speed_is "one has no carrier" rail0 "${rails[@]:2}"
+	on b ip link set rail1 up
+	leave a 1
+	speed_is "one has left" rail0 "${rails[@]:2}"
+	join a 1
+	load drivers/net/tun || failed "speed: no tap"
+	rail_of 25000
+	taps+=("$PID")
+	speed_is "unequal ones" "${rails[@]}" tap_25000
+	rail_of 100
+	taps+=("$PID")
+	speed_is "more unequal ones" "${rails[@]}" tap_25000 tap_100
+	kill "${taps[0]}"
+	speed_is "unequal ones, the fast one gone" "${rails[@]}" tap_100
+	kill "${taps[1]}"
+	speed_is "all rails, as before" "${rails[@]}"
+	for rail in "${rails[@]}"; do
+		on a ip link set "$rail" down
+	done
+	speed_is "none"
+	for rail in "${rails[@]}"; do
+		on a ip link set "$rail" up
+	done
+	speed_is "all rails, again" "${rails[@]}"
+	run "rmmod tun" 20 sh -c "until rmmod tun; do sleep 0.1; done"
+}
+
 # What a line that does no harm makes one wait is allowed on top of the limits: the machine
-# may be busy. tests/transport/test_peer judges the limits themselves, in virtual time.
+# may be busy. tests/transport/test_gap judges the limits themselves, in virtual time.
 gap_case() {
 	local label=$1 limit=$2 control=$3 cut=$4 mend=$5
 	echo "cut: $label"
+	echo >"$TRACE/trace"
 	"$GAP" --count "$CUTS" --seed "$SEED" --limit-us "$limit" --tool "ip -n b -batch - >/dev/null" \
 		--tool "tc -n a -batch - >/dev/null" --tool "tc -n b -batch - >/dev/null" \
-		--control "$control" --cut "$cut" --mend "$mend" >"$WORK/gap" 2>&1 || failed "gap: $label"
+		--control "$control" --cut "$cut" --mend "$mend" --trace "$TRACE/tracing_on" >"$WORK/gap" 2>&1 ||
+		failed "gap: $label"
 	cat "$WORK/gap"
+	"$HERE/gap_moved.py" "$TRACE/trace" "$limit" || failed "gap: $label: frames are moved late"
+}
+
+# trace_on EVENTS...: what is seen of them later, while tracing_on says so.
+trace_on() {
+	local event
+	echo 0 >"$TRACE/tracing_on"
+	# A jiffy is too long here.
+	echo mono >"$TRACE/trace_clock"
+	echo $((CUTS * 400)) >"$TRACE/buffer_size_kb"
+	for event; do
+		echo 1 >"$TRACE/events/medge/$event/enable" || failed "no tracepoint $event"
+	done
+}
+
+trace_off() {
+	echo 0 >"$TRACE/events/medge/enable"
+	echo 1 >"$TRACE/buffer_size_kb"
+	echo >"$TRACE/trace"
 }
 
 gap() {
-	local lose="qdisc add dev rail1 root netem loss 100%" find="qdisc del dev rail1 root"
+	# At this rate all of them are used, and have frames on their way at any time.
+	local shape="limit 100000 rate 1gbit"
+	local lose="qdisc change dev rail1 root netem $shape loss 100%" find="qdisc change dev rail1 root netem $shape"
 	local look="qdisc show dev rail1"
+	# shellcheck disable=SC2086 # words
+	all_rails add netem $shape
+	trace_on medge_send medge_rail
 	gap_case carrier 1000 "0 link show rail1" "0 link set rail1 down" "0 link set rail1 up"
 	gap_case "drop both ways" 10000 "1 $look; 2 $look" "1 $lose; 2 $lose" "1 $find; 2 $find"
 	gap_case "drop one way, out" 10000 "1 $look" "1 $lose" "1 $find"
 	gap_case "drop one way, back" 10000 "2 $look" "2 $lose" "2 $find"
+	trace_off
+	all_rails del
 }
 
 # Another rule for the node's frames, from now on.
@@ -320,8 +463,8 @@ heal() {
 # All rails but one may be harmed at any time; which one is spared changes.
 chaos() {
 	local until rail node steps=0 spared=0
-	load_start "$CHAOS"
-	until=$((SECONDS + CHAOS - 2))
+	load_start
+	until=$((SECONDS + CHAOS))
 	while ((SECONDS < until)) && kill -0 "$LOAD" 2>/dev/null; do
 		random_below "$RAILS"
 		rail=$REPLY
@@ -353,9 +496,9 @@ chaos() {
 }
 
 choose_seed
-PATTERN=$(program verbs_pattern) && GAP=$(program verbs_gap) || exit
-LOADS=0
-[ $# -gt 0 ] || set -- unequal follow drain port gap chaos
+PATTERN=$(program verbs_pattern) && GAP=$(program verbs_gap) && PORT_SPEED=$(program port_speed) || exit
+LOADS=0 TRACE=/sys/kernel/tracing
+[ $# -gt 0 ] || set -- unequal follow drain port speed gap chaos
 for part; do
 	began=$EPOCHREALTIME
 	case $part in
@@ -364,6 +507,7 @@ for part; do
 	follow) follow ;;
 	drain) drain ;;
 	port) port ;;
+	speed) speed ;;
 	gap) gap ;;
 	chaos) chaos ;;
 	*) usage ;;

@@ -7,12 +7,15 @@
  * itself makes one wait.
  *
  *   verbs_gap --tool PROGRAM... --cut LINES --mend LINES --control LINES
- *             [--count N] [--seed S] [--limit-us L]
+ *             [--count N] [--seed S] [--limit-us L] [--trace FILE]
  *
  * Starting a process stops a User-Mode Linux for many times what a cut costs, so
  * the PROGRAMs run all the time and read lines (ip -batch -, tc -batch -). LINES
  * are separated by ";", and each begins with whose it is: "0 link set x down" is
  * for the first PROGRAM.
+ *
+ * FILE, the kernel's tracing_on, has 1 written to it a little before each cut, and 0
+ * after what was looked at, for what only the kernel sees.
  *
  * Checked: no error, every byte, and that the gap is at most L more than what the
  * harmless line makes one wait: of many, the 99th percentile against the worst of
@@ -45,6 +48,7 @@ enum {
 	AROUND_MS = 60,
 	CONTROLS = 5,		/* harmless lines for each cut */
 	SETTLE_MS = 1300,	/* a path is forgiven after a second */
+	TRACE_BEFORE_MS = 10,	/* what is under way at a cut */
 	MANY = 50,		/* gaps have a 99th percentile */
 	MAX_TOOLS = 4,
 };
@@ -54,6 +58,7 @@ static struct {
 	int count;
 	uint64_t seed;
 	uint64_t limit_us;
+	FILE *trace;
 	FILE *tools[MAX_TOOLS];
 	int num_tools;
 } opt = { .count = 8 };
@@ -215,6 +220,12 @@ static uint64_t gap_around(const char *lines)
 	return atomic_load(&longest) / 1000;
 }
 
+static void trace(bool on)
+{
+	if (opt.trace && (fprintf(opt.trace, "%d\n", on) < 0 || fflush(opt.trace)))
+		die("it cannot be traced");
+}
+
 static int by_size(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -266,7 +277,11 @@ static int measure(void)
 		for (k = 0; k < CONTROLS; k++)
 			control[CONTROLS * i + k] = gap_around(opt.control);
 		usleep(rng_below(&opt.seed, 20000));
+		trace(true);
+		if (opt.trace)
+			usleep(TRACE_BEFORE_MS * 1000);
 		cut[i] = gap_around(opt.cut);
+		trace(false);
 		tell(opt.mend);
 	}
 	print("control", control, CONTROLS * opt.count);
@@ -284,6 +299,7 @@ static void parse(int argc, char **argv)
 		{ "count", required_argument, NULL, 'n' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "limit-us", required_argument, NULL, 'l' },
+		{ "trace", required_argument, NULL, 'r' },
 		{ }
 	};
 	int c;
@@ -296,6 +312,11 @@ static void parse(int argc, char **argv)
 		case 'o': opt.control = optarg; break;
 		case 'n': opt.count = atoi(optarg); break;
 		case 's': opt.seed = rng_seed(optarg); break;
+		case 'r':
+			opt.trace = fopen(optarg, "we");
+			if (!opt.trace)
+				die("%s", optarg);
+			break;
 		case 'l': opt.limit_us = strtoull(optarg, NULL, 0); break;
 		default: exit(2);
 		}
