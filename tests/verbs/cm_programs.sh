@@ -10,6 +10,8 @@
 # lab beside: --rails 2 --mtu 1500 --netem 'loss 1% duplicate 1% reorder 25%' -- rping ucmatose cmtime rcopy
 # lab beside: --rails 2 --mtu 9000 --bond-mode active-backup -- rping vlan
 # lab beside: --rails 2 --mtu 9000 --kernel debug -- rping udaddy mckey rdma_client
+# lab long: --rails 2 --mtu 9000 --kernel debug
+# lab long: --rails 2 --mtu 1500 --netem 'loss 1% duplicate 1% reorder 25%'
 # shellcheck disable=SC2317 # the parts are called by their names
 set -u
 # shellcheck source=tests/verbs/lib.sh
@@ -121,9 +123,9 @@ udaddy() {
 mckey_to() {
 	local group=$1 label=$2 from=$3 to=$4 began=$EPOCHREALTIME pid status
 	limited "$((20 * SLOW))"
-	timeout -k 5 "$REPLY" ip netns exec b mckey -m "$group" -b "$to" -C 10 >"$WORK/server" 2>&1 &
+	timeout -k 5 "$REPLY" ip netns exec b stdbuf -oL mckey -m "$group" -b "$to" -C 10 >"$WORK/server" 2>&1 &
 	pid=$!
-	sleep "$SLOW"
+	wait_line "$WORK/server" 'receiving data'
 	timeout -k 5 "$REPLY" ip netns exec a mckey -m "$group" -b "$from" -s -C 10 >"$WORK/client" 2>&1
 	status=$?
 	wait "$pid"
@@ -279,9 +281,11 @@ vlan() {
 	next_port
 	pair "rping -V, VLAN" 20 "$RPING" -s -a "$VLAN_B" -p "$PORT" -C 20 -S 20000 -- \
 		"$RPING" -c -a "$VLAN_B" -p "$PORT" -V -C 20 -S 20000
-	PORT=7174
-	pair "udaddy, VLAN" 20 udaddy -b "$VLAN_B" -- udaddy -s "$VLAN_B"
-	mckey_to 239.1.2.4 "mckey, VLAN" "$VLAN_A" "$VLAN_B"
+	if ! loses_datagrams; then
+		PORT=7174
+		pair "udaddy, VLAN" 20 udaddy -b "$VLAN_B" -- udaddy -s "$VLAN_B"
+		mckey_to 239.1.2.4 "mckey, VLAN" "$VLAN_A" "$VLAN_B"
+	fi
 	vlan_filter drop 802.1q
 	if vlan_reaches "$VLAN_B"; then
 		failed "VLAN: frames get through where tagged ones are dropped"
@@ -294,24 +298,39 @@ vlan() {
 	ip -n b link del v77
 }
 
-# Does a datagram get to that address of b? Both know each other's MAC address.
+# Does a connection get to that address of b? Both know each other's MAC address.
 vlan_reaches() {
-	local pid status
-	timeout 10 ip netns exec b udaddy -b "$1" >/dev/null 2>&1 &
+	local limit=$((3 * SLOW)) pid status
+	# What the connection manager loses, it sends again some seconds later.
+	! loses_datagrams || limit=20
+	next_port
+	timeout "$((limit + 10))" ip netns exec b rping -s -a "$1" -p "$PORT" -C 1 >/dev/null 2>&1 &
 	pid=$!
-	wait_listening b 7174 "$pid"
-	timeout "$((3 * SLOW))" ip netns exec a udaddy -s "$1" >/dev/null 2>&1
+	wait_listening b "$PORT" "$pid"
+	timeout "$limit" ip netns exec a "$RPING" -c -a "$1" -p "$PORT" -C 1 >/dev/null 2>&1
 	status=$?
 	kill "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
 	return "$status"
 }
 
+# Nobody listens there (IB_CM_REJ_INVALID_SERVICE_ID): perftest's -R connects twice, and its client may come before its
+# server listens again. It does so with any device.
+came_too_early() {
+	grep -q 'RDMA_CM_EVENT_REJECTED; error: 8' "$WORK/client"
+}
+
 # perf LABEL TOOL ARGS...
 perf() {
-	local label=$1 tool=$2 began=$EPOCHREALTIME status=0
+	local label=$1 tool=$2 began=$EPOCHREALTIME status tries
 	shift 2
-	perftest "$((30 * SLOW))" "$tool" "$@" || status=1
+	for tries in 1 2 3 4 5; do
+		status=0
+		perftest "$((30 * SLOW))" "$tool" "$@" || status=1
+		[ "$status" = 0 ] && break
+		came_too_early || break
+		echo "$label: the client came before the server, try $tries"
+	done
 	perftest_rows >"$WORK/rows"
 	row "$label" "$status" "$began" "$WORK/rows"
 }

@@ -316,5 +316,5 @@ wait_connected() {
 
 # A perftest that only has to work.
 still_works() {
-	perftest 30 ib_write_bw -s 65536 -n 300
+	perftest 100 ib_write_bw -s 65536 -n 300
 }

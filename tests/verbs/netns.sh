@@ -144,12 +144,16 @@ netdev_leaves() {
 
 # A namespace ends with programs in it, and its device with it.
 namespace_ends() {
+	local tries
 	next_port
 	on b ib_write_bw -d "$DEV_B" -x "$GID_B" -F -D 20 -p "$PORT" >"$WORK/server" 2>&1 &
 	wait_listening b "$PORT" $!
 	on a ib_write_bw -d "$DEV_A" -x "$GID_A" -F -D 20 -p "$PORT" "$IP_B" >"$WORK/client" 2>&1 &
-	sleep 1
-	[ -n "$(on a rdma resource show qp link "$DEV_A")" ] || failed "no traffic when the namespaces end"
+	for ((tries = 0; tries < 200; tries++)); do
+		on a rdma resource show qp link "$DEV_A" | grep -q 'type RC state RTS' && break
+		sleep 0.05
+	done
+	((tries < 200)) || failed "no traffic when the namespaces end"
 	ip netns pids a | xargs -r kill -KILL
 	ip netns pids b | xargs -r kill -KILL
 	wait 2>/dev/null

@@ -8,6 +8,8 @@
 # lab beside: --rails 2 --mtu 9000
 # lab long: --rails 1 --mtu 1500 --timeout 1800
 # lab long: --rails 2 --mtu 9000 --timeout 3600 -- --full
+# lab long: --rails 2 --mtu 9000 --kernel debug --timeout 1800
+# lab long: --rails 2 --mtu 1500 --netem 'loss 1% duplicate 1% reorder 25%' --timeout 1800
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
