@@ -1207,6 +1207,102 @@ static void busy_objects(void)
 	pair_destroy(&p);
 }
 
+/* --- what there is not ------------------------------------------------------ */
+
+/* Which rdma-core 44 does not name. */
+enum { FLUSH_PERSISTENT = 1 << 9 };
+
+static void no_object(void *made, const char *what)
+{
+	check(!made && errno == EOPNOTSUPP, "%s: %s", what,
+	      made ? "there is one" : strerror(errno));
+}
+
+#define no(call)                                                               \
+	do {                                                                   \
+		errno = 0;                                                     \
+		no_object(call, #call);                                        \
+	} while (0)
+
+static void no_qp(enum ibv_qp_type type, uint32_t flags, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { 1, 1, 1, 1, 0 },
+		.qp_type = type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = A.pd,
+		.create_flags = flags,
+	};
+
+	no(ibv_create_qp_ex(A.ctx, &init));
+}
+
+static void no_cq(uint64_t wc_flags, uint32_t flags)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = 4,
+		.wc_flags = wc_flags,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = flags,
+	};
+
+	no(ibv_create_cq_ex(A.ctx, &init));
+}
+
+/* README: "What medge does not do". The peers say so in many ways. */
+static void not_supported(void)
+{
+	struct ibv_qp_rate_limit_attr rate = { .rate_limit = 1000 };
+	struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = A.pd };
+	struct ibv_rwq_ind_table_init_attr table = {};
+	struct ibv_counters_init_attr counters = {};
+	struct ibv_flow_attr flow = { .size = sizeof(flow), .port = 1 };
+	struct ibv_flow_action_esp_attr esp = {};
+	struct ibv_srq_init_attr_ex srq = {
+		.attr = { 1, 1, 0 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+		.srq_type = IBV_SRQT_TM,
+		.pd = A.pd,
+		.tm_cap = { 1, 1 },
+	};
+	struct ibv_qp_attr attr = { .rate_limit = 1000 };
+	struct ibv_ece ece = {};
+	struct pair p;
+
+	if (!type_is("medge"))
+		skip("about medge");
+	make(&p, NULL);
+	srq.cq = p.a.scq;
+	no_qp(IBV_QPT_RAW_PACKET, 0, p.a.scq);
+	no_qp(IBV_QPT_DRIVER, 0, p.a.scq);
+	no_qp(IBV_QPT_UD, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, p.a.scq);
+	no_qp(IBV_QPT_UD, IBV_QP_CREATE_SCATTER_FCS, p.a.scq);
+	no_qp(IBV_QPT_UD, IBV_QP_CREATE_CVLAN_STRIPPING, p.a.scq);
+	no_qp(IBV_QPT_UD, IBV_QP_CREATE_SOURCE_QPN, p.a.scq);
+	no_cq(IBV_WC_EX_WITH_CVLAN, 0);
+	no_cq(IBV_WC_EX_WITH_FLOW_TAG, 0);
+	no_cq(IBV_WC_EX_WITH_TM_INFO, 0);
+	no_cq(0, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+	no(ibv_create_srq_ex(A.ctx, &srq));
+	no(ibv_create_wq(A.ctx, &wq));
+	no(ibv_create_rwq_ind_table(A.ctx, &table));
+	no(ibv_create_counters(A.ctx, &counters));
+	no(ibv_create_flow(p.a.qp, &flow));
+	no(ibv_create_flow_action_esp(A.ctx, &esp));
+	no(ibv_reg_mr(A.pd, abuf, BUF, FULL_ACCESS | FLUSH_PERSISTENT));
+	check_ret(ibv_modify_qp_rate_limit(p.a.qp, &rate), EOPNOTSUPP);
+	check_ret(ibv_query_ece(p.a.qp, &ece), EOPNOTSUPP);
+	check_ret(ibv_set_ece(p.a.qp, &ece), EOPNOTSUPP);
+	check_ret(ibv_modify_qp(p.a.qp, &attr, IBV_QP_RATE_LIMIT), EOPNOTSUPP);
+	/* An alternate path is refused by ib_core, with EINVAL, on any RoCE device. */
+	attr.path_mig_state = IBV_MIG_REARM;
+	check_ret(ibv_modify_qp(p.a.qp, &attr, IBV_QP_PATH_MIG_STATE), EOPNOTSUPP);
+	check_works(&p);
+	pair_destroy(&p);
+}
+
 /* --- states --------------------------------------------------------------------- */
 
 static void state_machine(void)
@@ -1597,6 +1693,7 @@ static const struct {
 	CASE(mr_arguments),
 	CASE(mr_iova),
 	CASE(busy_objects),
+	CASE(not_supported),
 	CASE(state_machine),
 	CASE(reset_and_use_again),
 	CASE(query_what_was_set),
