@@ -12,8 +12,8 @@ PACKAGES=(
 	# to run stock kernels
 	busybox-static mmdebstrap qemu-system-x86 zstd
 	# to run what the tests run
-	ethtool ibverbs-utils iproute2 perftest procps python3 python3-hypothesis python3-pyverbs qperf rdma-core
-	rdmacm-utils util-linux
+	ethtool ibverbs-utils iproute2 libfabric-bin libopenmpi-dev openmpi-bin perftest procps python3 python3-hypothesis
+	python3-pyverbs qperf rdma-core rdmacm-utils ucx-utils util-linux
 	# to look at the code
 	coccinelle codespell shellcheck sparse
 	# to build packages
