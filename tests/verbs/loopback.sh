@@ -63,7 +63,7 @@ copied() {
 
 # Datagrams, both ends in node a, each of which compares what it gets.
 # shellcheck disable=SC2317 # copied calls it
-datagrams() {
+send_datagrams() {
 	local pid
 	next_port
 	timeout 30 ip netns exec a ibv_ud_pingpong -c -s 1024 -n 200 -d "$DEV_B" -g "$GID_B" -p "$PORT" &
@@ -71,7 +71,16 @@ datagrams() {
 	wait_listening a "$PORT" "$pid"
 	timeout 30 ip netns exec a ibv_ud_pingpong -c -s 1024 -n 200 -d "$DEV_A" -g "$GID_A" -p "$PORT" "$IP_A" &&
 		wait "$pid"
-} >"$WORK/out" 2>&1
+}
+
+# shellcheck disable=SC2317 # copied calls it
+datagrams() {
+	local status
+	send_datagrams >"$WORK/out" 2>&1
+	status=$?
+	[ "$status" = 0 ] || sed "s/^/    status $status: /" "$WORK/out"
+	return "$status"
+}
 
 programs() {
 	copied "$1" run "$1: verbs_pattern" 60 "$PATTERN" --seed "$SEED" --rounds "$ROUNDS"
