@@ -11,11 +11,8 @@ import sys
 
 GROWTH = 0.05
 FIELDS = ['date', 'kernel', 'type', 'operation', 'instructions']
-# On kernels 7.2, as measured before there was medge; siw is in no stock kernel.
-SIW = {'write_64': 17700, 'write_4096': 20800, 'write_65536': 170000, 'write_1048576': 2540000, 'read_65536': 296000,
-       'write_64_list_32': None}
 FLOORS = {'write_65536': {'siw': 0.25, 'rxe': 0.12}, 'read_65536': {'siw': 0.15, 'rxe': 0.15},
-          'write_64': {'siw': 0.5, 'rxe': 0.4}, 'write_64_list_32': {'rxe': 0.15}}
+          'write_64': {'siw': 0.5, 'rxe': 0.4}, 'write_64_list_32': {'siw': 0.2, 'rxe': 0.15}}
 
 
 def measured(path):
@@ -45,15 +42,13 @@ def record(path, costs):
 
 
 def floors(costs):
-    """Beside the peers: rxe as measured now, siw as it was."""
-    ours = {op: cost for (_, kind, op), cost in costs.items() if kind == 'medge'}
-    rxe = {op: cost for (_, kind, op), cost in costs.items() if kind == 'rxe'}
+    """Beside the peers that were measured in the same run."""
+    by = {(kind, op): cost for (_, kind, op), cost in costs.items()}
     for op, floor in FLOORS.items():
-        for kind, theirs in (('rxe', rxe.get(op)), ('siw', SIW.get(op))):
-            if kind in floor and op in ours and theirs:
-                ratio = ours[op] / theirs
-                print('%-18s %8.3f of %s%s, floor %-5g %s' % (op, ratio, kind, '\'s on 7.2' if kind == 'siw' else '\'s',
-                                                          floor[kind], 'pass' if ratio <= floor[kind] else 'SHORT'))
+        for kind, least in floor.items():
+            if ('medge', op) in by and (kind, op) in by:
+                ratio = by['medge', op] / by[kind, op]
+                print("%-18s %8.3f of %s's, floor %-5g %s" % (op, ratio, kind, least, 'pass' if ratio <= least else 'SHORT'))
 
 
 def main():

@@ -17,11 +17,10 @@ bench_cost() {
 		record=--record
 		shift
 	fi
-	(($# <= 1)) || die "lab bench cost takes types such as medge,rxe, not '$*'; see lab help"
+	(($# <= 1)) || die "lab bench cost takes types such as medge,rxe,siw, not '$*'; see lab help"
 	if (($#)); then
 		types=$1
 		set_types "$types"
-		! has_type siw || die "no stock kernel has siw: lab bench cost takes medge, rxe, or both with a comma"
 	fi
 	result=$(mktemp)
 	bench_counted --type "$types" -- "$BENCH/cost.sh" >"$result" || die "what operations cost could not be measured"

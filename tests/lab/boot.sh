@@ -27,6 +27,7 @@ boot_prepare() {
 		MACHINE=qemu MODULES=$KERNEL_DIR/modules
 	fi
 	! has_type medge || module_build
+	! is_stock "$KERNEL" || ! has_type siw || stock_siw
 	is_stock "$KERNEL" || test_modules_build
 	# Its build has the tests' programs, too, which run on the peers.
 	provider_build

@@ -127,7 +127,7 @@ case_wrong_arguments() {
 		bench slow here
 		bench --slow
 		bench /dev/null/here
-		bench cost siw
+		bench cost mlx5
 		bench cost --frobnicate
 		bench cost medge rxe
 		bench cost --profile

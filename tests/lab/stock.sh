@@ -136,16 +136,56 @@ stock_module() {
 		stock_compile "$dir/source" "$dir.log" "$release"
 		rm -rf "$MODULES"
 		cp -al "$KERNEL_DIR/modules" "$MODULES"
-		mkdir "$MODULES/lib/modules/$release/updates"
-		cp "$MODULE" "$MODULES/lib/modules/$release/updates/"
-		# Not into what is linked.
-		rm -f "$MODULES/lib/modules/$release/modules."{alias,dep,devname,softdep,symbols,weakdep,builtin.alias,builtin}*.bin \
-			"$MODULES/lib/modules/$release/modules."{alias,dep,devname,softdep,symbols,weakdep}
-		depmod -b "$MODULES" "$release"
+		stock_install "$MODULE"
 		echo "$key" >"$dir/key"
 	fi
 	unlock
 	grep -iE -A12 '(warning|error):' "$dir.log" >&2 || :
+}
+
+# stock_install MODULE.ko: into the tree in MODULES, beside the kernel's own modules. Its lists may be links.
+stock_install() {
+	local release lib
+	release=$(<"$KERNEL_DIR/release")
+	lib=$MODULES/lib/modules/$release
+	mkdir -p "$lib/updates"
+	cp "$1" "$lib/updates/"
+	rm -f "$lib/modules."{alias,dep,devname,softdep,symbols,weakdep,builtin.alias,builtin}*.bin \
+		"$lib/modules."{alias,dep,devname,softdep,symbols,weakdep}
+	depmod -b "$MODULES" "$release"
+}
+
+# stock_siw: siw, too, is in the tree in MODULES. No kernel of Debian's has it, but the source of each.
+stock_siw() {
+	local dir=$KERNEL_DIR/siw release
+	release=$(<"$KERNEL_DIR/release")
+	lock "$dir.lock" "building siw"
+	if [[ ! -e $dir/siw.ko ]]; then
+		stock_siw_source "$dir"
+		root_run "$KERNEL_DIR/root" "$dir" "$dir.log" "building siw.ko for $release" \
+			make -C "/lib/modules/$release/build" M=/build CONFIG_RDMA_SIW=m "-j$(nproc)" modules
+		[[ -e $dir/siw.ko ]] || die "there is no siw.ko; see $dir.log"
+	fi
+	[[ -e $MODULES/lib/modules/$release/updates/siw.ko ]] || stock_install "$dir/siw.ko"
+	unlock
+}
+
+# stock_siw_source DIR: of the kernel's own version, while the archive has it, or else of the newest of its series.
+stock_siw_source() {
+	local dir=$1 suite version source deb
+	suite=$(stock_suite "$KERNEL")
+	# shellcheck disable=SC2016 # dpkg's own variables
+	version=$(dpkg-query --admindir="$KERNEL_DIR/root/var/lib/dpkg" -W -f '${Version}' "linux-headers-$(<"$KERNEL_DIR/release")")
+	source=linux-source-$(cut -d. -f1-2 <<<"$version")
+	rm -rf "$dir"
+	mkdir "$dir"
+	say "fetching Debian's $source for siw, once (about 150 MB)"
+	archive_download "$suite" "$source=$version" "$dir" || archive_download "$suite" "$source" "$dir" ||
+		die "$suite has no $source"
+	deb=$(newest "$dir"/*.deb)
+	dpkg-deb --fsys-tarfile "$deb" | tar -xOf - "./usr/src/$source.tar.xz" |
+		tar -xJf - -C "$dir" --strip-components=5 --wildcards '*/drivers/infiniband/sw/siw/*'
+	rm "$deb"
 }
 
 # stock_compile DIR LOG RELEASE: a copy of the module's source, built in the kernel's own root.

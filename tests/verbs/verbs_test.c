@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "verbs_cm.h"
 #include "verbs_test.h"
 
 void die(const char *fmt, ...)
@@ -232,6 +233,7 @@ void end_destroy(struct end *end)
 {
 	int ret;
 
+	cm_disconnect(end);
 	if (end->qp) {
 		ret = ibv_destroy_qp(end->qp);
 		if (ret)
@@ -318,14 +320,19 @@ int end_to_rts(struct end *end, const struct pair_options *opt)
 				     IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+static void must_init(struct end *end, const struct pair_options *opt)
+{
+	int ret = end_to_init(end, opt);
+
+	if (ret)
+		die("%s: modify to INIT: %s", end->side->name, strerror(ret));
+}
+
 static void end_connect(struct end *end, const struct end *peer,
 			const struct pair_options *opt)
 {
 	int ret;
 
-	ret = end_to_init(end, opt);
-	if (ret)
-		die("%s: modify to INIT: %s", end->side->name, strerror(ret));
 	ret = end_to_rtr(end, peer, opt);
 	if (ret)
 		die("%s: modify to RTR: %s", end->side->name, strerror(ret));
@@ -345,6 +352,12 @@ void pair_create(struct pair *pair, struct side *a, struct side *b,
 	ret = end_create(&pair->b, b, opt);
 	if (ret)
 		die("%s: ibv_create_qp: %s", b->name, strerror(ret));
+	must_init(&pair->a, opt);
+	must_init(&pair->b, opt);
+	if (a->ctx->device->transport_type == IBV_TRANSPORT_IWARP) {
+		cm_connect(&pair->a, &pair->b);
+		return;
+	}
 	end_connect(&pair->a, &pair->b, opt);
 	end_connect(&pair->b, &pair->a, opt);
 }

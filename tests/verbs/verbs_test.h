@@ -40,6 +40,7 @@ struct end {
 	struct ibv_cq *scq;
 	struct ibv_cq *rcq;
 	struct ibv_qp *qp;
+	struct rdma_cm_id *id;	/* where the CM has connected it */
 	struct ibv_qp_cap cap;
 	uint32_t psn;
 	bool other_cq;		/* that outlives it */
@@ -107,7 +108,7 @@ int end_to_rtr(struct end *end, const struct end *peer,
 int end_to_rts(struct end *end, const struct pair_options *opt);
 int end_to_state(struct end *end, enum ibv_qp_state state);
 
-/* Both ends in RTS; dies if that fails. */
+/* Both ends in RTS, by the CM if they are iWARP's; dies if that fails. */
 void pair_create(struct pair *pair, struct side *a, struct side *b,
 		 const struct pair_options *opt);
 void pair_destroy(struct pair *pair);
