@@ -27,11 +27,16 @@ boot_prepare() {
 		MACHINE=qemu MODULES=$KERNEL_DIR/modules
 	fi
 	! has_type medge || module_build
-	! is_stock "$KERNEL" || ! has_type siw || stock_siw
+	! is_stock "$KERNEL" || ! wants_siw || stock_siw
 	is_stock "$KERNEL" || test_modules_build
 	# Its build has the tests' programs, too, which run on the peers.
 	provider_build
 	boot_run_dir
+}
+
+# Devices of siw's may also be measured beside medge's, in one run of the script.
+wants_siw() {
+	has_type siw || [[ " ${BENCH_PEERS:-} " == *" siw "* ]]
 }
 
 # A directory for this boot's files; those of old boots go.

@@ -6,7 +6,7 @@
 #
 #   qp_memory.sh [OPTIONS OF qp_memory]
 #
-# lab: --rails 2 --mtu 9000 --timeout 100
+# lab beside: --rails 2 --mtu 9000 --timeout 100
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -4,9 +4,9 @@
 # On a kernel as Debian ships it: every verb once, over all rails, with every
 # byte checked. Emulated, so figures mean nothing here.
 #
-# lab: --kernel 6.1 --timeout 120
-# lab: --kernel 6.12 --timeout 120
-# lab: --kernel 7 --timeout 120
+# lab beside: --kernel 6.1 --timeout 120
+# lab beside: --kernel 6.12 --timeout 120
+# lab beside: --kernel 7 --timeout 120
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
