@@ -113,10 +113,16 @@ kernel_source_unpack() {
 	say "unpacking $KERNEL_SOURCE $SOURCE_VERSION"
 	rm -rf "$SOURCE_DIR"
 	mkdir -p "$SOURCE_DIR"
-	dpkg-deb --fsys-tarfile "$1" | tar -xOf - "./usr/src/$KERNEL_SOURCE.tar.xz" |
-		tar -xJf - -C "$SOURCE_DIR" --strip-components=1
+	source_extract "$1" -C "$SOURCE_DIR" --strip-components=1
 	while read -r patch; do
 		patch -s -p1 -d "$SOURCE_DIR" <"$patch" >&2 || die "$patch does not apply to $KERNEL_SOURCE $SOURCE_VERSION"
 	done < <(kernel_patches)
 	touch "$SOURCE_DIR/.complete"
+}
+
+# source_extract DEB TAR-ARG...: from a package of Debian's that holds a kernel's source.
+source_extract() {
+	local deb=$1
+	shift
+	dpkg-deb --fsys-tarfile "$deb" | tar -xOf - "./usr/src/$(dpkg-deb -f "$deb" Package).tar.xz" | tar -xJf - "$@"
 }

@@ -183,8 +183,7 @@ stock_siw_source() {
 	archive_download "$suite" "$source=$version" "$dir" || archive_download "$suite" "$source" "$dir" ||
 		die "$suite has no $source"
 	deb=$(newest "$dir"/*.deb)
-	dpkg-deb --fsys-tarfile "$deb" | tar -xOf - "./usr/src/$source.tar.xz" |
-		tar -xJf - -C "$dir" --strip-components=5 --wildcards '*/drivers/infiniband/sw/siw/*'
+	source_extract "$deb" -C "$dir" --strip-components=5 --wildcards '*/drivers/infiniband/sw/siw/*'
 	rm "$deb"
 }
 
