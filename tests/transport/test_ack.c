@@ -41,6 +41,17 @@ static enum net_verdict count(struct pair *p, const struct seen *seen,
 	return NET_PASS;
 }
 
+/* The same, and side 0 writes a little. */
+static void start_write(struct pair *p, struct watch *w, watch_fn fn,
+			struct acks *acks, u32 nrails)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 100,
+					     MEDGE_OP_STRICT);
+
+	start(p, w, fn, acks, nrails);
+	pair_post(p, 0, &req);
+}
+
 static void ack__at_least_every_48_frames(void)
 {
 	struct medge_request req = req_write(REGION_STRICT, 0, 240 * SEG,
@@ -63,14 +74,11 @@ static void ack__at_least_every_48_frames(void)
 
 static void ack__at_once_when_asked(void)
 {
-	struct medge_request req = req_write(REGION_STRICT, 0, 100,
-					     MEDGE_OP_STRICT);
 	struct watch w;
 	struct acks a;
 	struct pair p;
 
-	start(&p, &w, count, &a, 1);
-	pair_post(&p, 0, &req);
+	start_write(&p, &w, count, &a, 1);
 	CHECK(pair_run(&p, SEC));
 	pair_check_done(&p, 0);
 	CHECK_EQ(a.ack_reqs, 1);
@@ -326,14 +334,11 @@ static enum net_verdict lose_all_but_one(struct pair *p, const struct seen *seen
 /* Who leaves has said it, and it was lost; so are the first of what is said again. */
 static void last_ack__is_repeated(void)
 {
-	struct medge_request req = req_write(REGION_STRICT, 0, 100,
-					     MEDGE_OP_STRICT);
 	struct watch w;
 	struct acks a;
 	struct pair p;
 
-	start(&p, &w, lose_all_but_one, &a, 2);
-	pair_post(&p, 0, &req);
+	start_write(&p, &w, lose_all_but_one, &a, 2);
 	CHECK(!pair_run(&p, 2 * RTT_US * USEC));
 	CHECK_EQ(a.explicit_acks[1], 1);
 	CHECK_EQ(p.host[0].completed, 0);
@@ -356,14 +361,11 @@ static enum net_verdict note_rail(struct pair *p, const struct seen *seen,
 
 static void last_ack__goes_by_all_paths(void)
 {
-	struct medge_request req = req_write(REGION_STRICT, 0, 100,
-					     MEDGE_OP_STRICT);
 	struct watch w;
 	struct acks a;
 	struct pair p;
 
-	start(&p, &w, note_rail, &a, MEDGE_FAREWELLS);
-	pair_post(&p, 0, &req);
+	start_write(&p, &w, note_rail, &a, MEDGE_FAREWELLS);
 	pair_finish(&p, MSEC);
 	rails_of_acks = 0;
 	host_leave(&p.host[1]);
@@ -373,14 +375,11 @@ static void last_ack__goes_by_all_paths(void)
 
 static void last_ack__is_not_repeated_later(void)
 {
-	struct medge_request req = req_write(REGION_STRICT, 0, 100,
-					     MEDGE_OP_STRICT);
 	struct watch w;
 	struct acks a;
 	struct pair p;
 
-	start(&p, &w, count, &a, 2);
-	pair_post(&p, 0, &req);
+	start_write(&p, &w, count, &a, 2);
 	pair_finish(&p, SEC);
 	pair_run(&p, SEC);
 	p.events.now += SEC;
