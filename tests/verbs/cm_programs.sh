@@ -23,26 +23,7 @@ SLOW=1
 [ "${KERNEL:-}" != debug ] || SLOW=4
 NETEM=$(plan NETEM)
 
-# The row of a program that ended with status $2, after it began at $3; what it said is in the file $4.
-row() {
-	printf '%-34s %-4s %6.1f s  %s\n' "$1" "$(ok_or_fail "$2")" "$(since "$3")" \
-		"$(grep -v '^[-[:space:]]*$' "$4" | tail -n 1)"
-	[ "$2" = 0 ] && return
-	failed "$1: $BOTH_STATUS"
-	# What went wrong may stand before what a program printed at its end.
-	tail -n 40 "$WORK/server" "$WORK/client"
-	return 1
-}
-
-# pair LABEL SECONDS SERVER... -- CLIENT...: both have to end well.
-pair() {
-	local label=$1 limit=$2 began=$EPOCHREALTIME status=0
-	shift 2
-	both "$((limit * SLOW))" "$@" || status=1
-	row "$label" "$status" "$began" "$WORK/client"
-}
-
-# served LABEL SECONDS SERVER... -- CLIENT...: as pair, but the server serves until it is killed.
+# served LABEL SECONDS SERVER... -- CLIENT...: as both_end, but the server serves until it is killed.
 served() {
 	local label=$1 limit server=() began=$EPOCHREALTIME pid status
 	limited "$(($2 * SLOW))"
@@ -61,7 +42,7 @@ served() {
 	BOTH_STATUS="client $status"
 	kill "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
-	row "$label" "$status" "$began" "$WORK/client"
+	ended "$label" "$status" "$began" "$WORK/client"
 }
 
 # Programs that wait for each datagram for ever can't be run where some are lost.
@@ -87,27 +68,27 @@ chmod +x "$RPING"
 ud_pingpong() {
 	loses_datagrams && return
 	next_port
-	pair ibv_ud_pingpong 20 ibv_ud_pingpong -d "$DEV_B" -g "$GID_B" -p "$PORT" -- \
+	both_end ibv_ud_pingpong 20 ibv_ud_pingpong -d "$DEV_B" -g "$GID_B" -p "$PORT" -- \
 		ibv_ud_pingpong -d "$DEV_A" -g "$GID_A" -p "$PORT" "$IP_B"
 }
 
 rping() {
 	next_port
-	pair "rping -v -V" 20 "$RPING" -s -a "$IP_B" -p "$PORT" -v -C 20 -- "$RPING" -c -a "$IP_B" -p "$PORT" -v -V -C 20
+	both_end "rping -v -V" 20 "$RPING" -s -a "$IP_B" -p "$PORT" -v -C 20 -- "$RPING" -c -a "$IP_B" -p "$PORT" -v -V -C 20
 	next_port
-	pair "rping -V -S 60000" 20 "$RPING" -s -a "$IP_B" -p "$PORT" -C 50 -S 60000 -- \
+	both_end "rping -V -S 60000" 20 "$RPING" -s -a "$IP_B" -p "$PORT" -C 50 -S 60000 -- \
 		"$RPING" -c -a "$IP_B" -p "$PORT" -V -C 50 -S 60000
 	next_port
-	pair "rping -V, IPv6" 20 "$RPING" -s -a "$IP6_B" -p "$PORT" -v -C 20 -- \
+	both_end "rping -V, IPv6" 20 "$RPING" -s -a "$IP6_B" -p "$PORT" -v -C 20 -- \
 		"$RPING" -c -a "$IP6_B" -p "$PORT" -v -V -C 20
 }
 
 ucmatose() {
 	next_port
-	pair "ucmatose" 20 ucmatose -b "$IP_B" -p "$PORT" -c 10 -C 20 -S 5000 -- \
+	both_end "ucmatose" 20 ucmatose -b "$IP_B" -p "$PORT" -c 10 -C 20 -S 5000 -- \
 		ucmatose -s "$IP_B" -p "$PORT" -c 10 -C 20 -S 5000
 	next_port
-	pair "ucmatose, IPv6" 20 ucmatose -b "$IP6_B" -f ipv6 -p "$PORT" -- \
+	both_end "ucmatose, IPv6" 20 ucmatose -b "$IP6_B" -f ipv6 -p "$PORT" -- \
 		ucmatose -s "$IP6_B" -f ipv6 -p "$PORT"
 }
 
@@ -115,8 +96,8 @@ ucmatose() {
 udaddy() {
 	loses_datagrams && return
 	PORT=7174
-	pair udaddy 20 udaddy -b "$IP_B" -c 4 -C 20 -S 1000 -- udaddy -s "$IP_B" -c 4 -C 20 -S 1000
-	pair "udaddy, IPv6" 20 udaddy -b "$IP6_B" -f ipv6 -- udaddy -s "$IP6_B" -f ipv6
+	both_end udaddy 20 udaddy -b "$IP_B" -c 4 -C 20 -S 1000 -- udaddy -s "$IP_B" -c 4 -C 20 -S 1000
+	both_end "udaddy, IPv6" 20 udaddy -b "$IP6_B" -f ipv6 -- udaddy -s "$IP6_B" -f ipv6
 }
 
 # The receiver ends when it has all messages.
@@ -131,7 +112,7 @@ mckey_to() {
 	wait "$pid"
 	BOTH_STATUS="sender $status, receiver $?"
 	[ "$BOTH_STATUS" = "sender 0, receiver 0" ]
-	row "$label" "$?" "$began" "$WORK/server"
+	ended "$label" "$?" "$began" "$WORK/server"
 }
 
 mckey() {
@@ -147,7 +128,7 @@ cmtime() {
 
 rdma_client() {
 	next_port
-	pair rdma_client/server 20 rdma_server -s "$IP_B" -p "$PORT" -- rdma_client -s "$IP_B" -p "$PORT"
+	both_end rdma_client/server 20 rdma_server -s "$IP_B" -p "$PORT" -- rdma_client -s "$IP_B" -p "$PORT"
 }
 
 # udpong is not among them: the datagrams of rsockets have no GRH, which RoCE needs (rsocket.c, ds_add_qp_dest()).
@@ -155,7 +136,7 @@ rdma_xclient() {
 	local kind
 	for kind in r x; do
 		next_port
-		pair "rdma_xclient/xserver -c $kind" 20 rdma_xserver -p "$PORT" -c "$kind" -- \
+		both_end "rdma_xclient/xserver -c $kind" 20 rdma_xserver -p "$PORT" -c "$kind" -- \
 			rdma_xclient -s "$IP_B" -p "$PORT" -c "$kind"
 	done
 }
@@ -164,14 +145,14 @@ streams() {
 	local tool
 	for tool in rstream riostream; do
 		next_port
-		pair "$tool -T v" 30 "$tool" -b "$IP_B" -p "$PORT" -T v -S 100000 -C 50 -- \
+		both_end "$tool -T v" 30 "$tool" -b "$IP_B" -p "$PORT" -T v -S 100000 -C 50 -- \
 			"$tool" -s "$IP_B" -p "$PORT" -T v -S 100000 -C 50
 		next_port
-		pair "$tool -T v -S 2000000" 30 "$tool" -b "$IP_B" -p "$PORT" -T v -S 2000000 -C 10 -- \
+		both_end "$tool -T v -S 2000000" 30 "$tool" -b "$IP_B" -p "$PORT" -T v -S 2000000 -C 10 -- \
 			"$tool" -s "$IP_B" -p "$PORT" -T v -S 2000000 -C 10
 	done
 	next_port
-	pair "rstream -T n" 30 rstream -b "$IP_B" -p "$PORT" -T n -S 100000 -C 50 -- \
+	both_end "rstream -T n" 30 rstream -b "$IP_B" -p "$PORT" -T n -S 100000 -C 50 -- \
 		rstream -s "$IP_B" -p "$PORT" -T n -S 100000 -C 50
 }
 
@@ -213,7 +194,7 @@ rspreload() {
 		    sys.exit("what arrived is not what was sent")
 		print("20 MB, sha256 right")
 	END
-	pair "librspreload python3" 40 env LD_PRELOAD="$lib" python3 "$WORK/sink.py" "$IP_B" "$PORT" -- \
+	both_end "librspreload python3" 40 env LD_PRELOAD="$lib" python3 "$WORK/sink.py" "$IP_B" "$PORT" -- \
 		env LD_PRELOAD="$lib" python3 "$WORK/source.py" "$IP_B" "$PORT"
 }
 
@@ -243,10 +224,10 @@ qperf() {
 local_peers() {
 	local on_a=(ip netns exec a)
 	next_port
-	pair "rping -V, to itself" 20 "${on_a[@]}" "$RPING" -s -a "$IP_A" -p "$PORT" -C 20 -S 20000 -- \
+	both_end "rping -V, to itself" 20 "${on_a[@]}" "$RPING" -s -a "$IP_A" -p "$PORT" -C 20 -S 20000 -- \
 		"$RPING" -c -a "$IP_A" -p "$PORT" -V -C 20 -S 20000
 	PORT=7174
-	pair "udaddy, to itself" 20 "${on_a[@]}" udaddy -b "$IP_A" -- udaddy -s "$IP_A"
+	both_end "udaddy, to itself" 20 "${on_a[@]}" udaddy -b "$IP_A" -- udaddy -s "$IP_A"
 }
 
 VLAN_A=10.77.0.1 VLAN_B=10.77.0.2
@@ -279,11 +260,11 @@ vlan() {
 	local rail
 	vlan_setup
 	next_port
-	pair "rping -V, VLAN" 20 "$RPING" -s -a "$VLAN_B" -p "$PORT" -C 20 -S 20000 -- \
+	both_end "rping -V, VLAN" 20 "$RPING" -s -a "$VLAN_B" -p "$PORT" -C 20 -S 20000 -- \
 		"$RPING" -c -a "$VLAN_B" -p "$PORT" -V -C 20 -S 20000
 	if ! loses_datagrams; then
 		PORT=7174
-		pair "udaddy, VLAN" 20 udaddy -b "$VLAN_B" -- udaddy -s "$VLAN_B"
+		both_end "udaddy, VLAN" 20 udaddy -b "$VLAN_B" -- udaddy -s "$VLAN_B"
 		mckey_to 239.1.2.4 "mckey, VLAN" "$VLAN_A" "$VLAN_B"
 	fi
 	vlan_filter drop 802.1q
@@ -332,7 +313,7 @@ perf() {
 		echo "$label: the client came before the server, try $tries"
 	done
 	perftest_rows >"$WORK/rows"
-	row "$label" "$status" "$began" "$WORK/rows"
+	ended "$label" "$status" "$began" "$WORK/rows"
 }
 
 perftest_cm() {

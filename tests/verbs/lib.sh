@@ -172,6 +172,25 @@ both() {
 	[ "$s$c" = 00 ]
 }
 
+# ended LABEL STATUS BEGAN FILE: one line of a program that began then, with the last one of what it said.
+ended() {
+	printf '%-46s %-4s %6.1f s  %s\n' "$1" "$(ok_or_fail "$2")" "$(since "$3")" \
+		"$(grep -v '^[-+[:space:]]*$' "$4" | tail -n 1 | tr -s ' ')"
+	[ "$2" = 0 ] && return
+	failed "$1: $BOTH_STATUS"
+	# What went wrong may stand before what a program printed at its end.
+	tail -n 40 "$WORK/server" "$WORK/client"
+	return 1
+}
+
+# both_end LABEL SECONDS SERVER-CMD -- CLIENT-CMD: as both, on a machine that is $SLOW times as slow; and says how it went.
+both_end() {
+	local label=$1 limit=$2 began=$EPOCHREALTIME status=0
+	shift 2
+	both "$((limit * ${SLOW:-1}))" "$@" || status=1
+	ended "$label" "$status" "$began" "$WORK/client"
+}
+
 # How the peers want to be connected: iWARP has only the CM.
 perftest_mode() {
 	[ "$TYPE" != siw ] || echo -R

@@ -18,19 +18,6 @@ SLOW=1 PINGS=50
 [ "${KERNEL:-}" != debug ] || SLOW=4 PINGS=8
 export UCX_WARN_UNUSED_ENV_VARS=n UCX_LOG_LEVEL=info
 
-# pair LABEL SECONDS SERVER... -- CLIENT...
-pair() {
-	local label=$1 limit=$2 began=$EPOCHREALTIME status=0
-	shift 2
-	both "$((limit * SLOW))" "$@" || status=1
-	printf '%-46s %-4s %6.1f s  %s\n' "$label" "$(ok_or_fail "$status")" "$(since "$began")" \
-		"$(grep -v '^[-+[:space:]]*$' "$WORK/client" | tail -n 1 | tr -s ' ')"
-	[ "$status" = 0 ] && return
-	failed "$label: $BOTH_STATUS"
-	tail -n 12 "$WORK/server" "$WORK/client"
-	return 1
-}
-
 # carried LABEL TRANSPORT: UCX has chosen that one, of all that it might have.
 carried() {
 	grep -q "ep_cfg.*$2/$DEV_A:1" "$WORK/client" || failed "$1: not by $2: $(grep ep_cfg "$WORK/client")"
@@ -40,7 +27,7 @@ carried() {
 ucx_test() {
 	local transports=$1 expected=$2 label="ucx_perftest $1 $3 $4"
 	next_port
-	pair "$label" 60 env "UCX_TLS=$transports,self" "UCX_NET_DEVICES=$DEV_B:1" ucx_perftest -p "$PORT" -- \
+	both_end "$label" 60 env "UCX_TLS=$transports,self" "UCX_NET_DEVICES=$DEV_B:1" ucx_perftest -p "$PORT" -- \
 		env "UCX_TLS=$transports,self" "UCX_NET_DEVICES=$DEV_A:1" \
 		ucx_perftest -p "$PORT" "$IP_B" -t "$3" -s "$4" -n "$5" && carried "$label" "$expected"
 }
@@ -66,7 +53,7 @@ ucx() {
 # fabric ENDPOINT PROVIDER DOMAIN-SUFFIX SIZES
 fabric() {
 	next_port
-	pair "fi_pingpong $1 $2" 60 \
+	both_end "fi_pingpong $1 $2" 60 \
 		fi_pingpong -B "$PORT" -e "$1" -p "$2" -d "$DEV_B$3" -c -I "$PINGS" -S "$4" -- \
 		fi_pingpong -P "$PORT" -e "$1" -p "$2" -d "$DEV_A$3" -c -I "$PINGS" -S "$4" "$IP_B"
 }
