@@ -605,6 +605,7 @@ void medge_flush_sq(struct medge_qp *qp)
 	/* Who has not seen it has posted what we see now; the others ring. */
 	smp_mb();
 	flush_sq_posted(qp);
+	medge_ring_show_taken(&qp->sq);
 }
 
 static void flush_rq_posted(struct medge_qp *qp)

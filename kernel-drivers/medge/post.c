@@ -298,6 +298,7 @@ void medge_post_take(struct medge_qp *qp)
 	while (n-- && qp->state == IB_QPS_RTS &&
 	       !fenced_local(qp, qp->sq.cons))
 		submit(qp, qp->sq.cons++);
+	medge_ring_show_taken(&qp->sq);
 }
 
 bool medge_post_idle(struct medge_qp *qp)

@@ -101,6 +101,7 @@ void medge_ring_reset(struct medge_ring *ring)
 		return;
 	WRITE_ONCE(ring->hdr->prod, 0);
 	WRITE_ONCE(ring->hdr->cons, 0);
+	WRITE_ONCE(ring->hdr->taken, 0);
 }
 
 void medge_ring_exchange(struct medge_ring *ring, struct medge_ring *other)

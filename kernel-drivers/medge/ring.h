@@ -62,4 +62,10 @@ static inline u32 medge_ring_posted(struct medge_ring *ring)
 	return min(n, room);
 }
 
+/* SQ: tell the user how far we are. */
+static inline void medge_ring_show_taken(struct medge_ring *ring)
+{
+	WRITE_ONCE(ring->hdr->taken, ring->cons);
+}
+
 #endif /* MEDGE_RING_H */

@@ -18,6 +18,7 @@ void medge_turns_unlock(struct medge_qp *qp, const struct medge_turns *turns)
 	__skb_queue_head_init(&out);
 	while (!qp->sending && qp->sq.hdr) {
 		turns->fill(qp, &out);
+		medge_ring_show_taken(&qp->sq);
 		if (skb_queue_empty(&out))
 			break;
 		qp->sending = true;

@@ -79,6 +79,7 @@ static struct medge_cq *medge_new_cq(struct ibv_context *context,
 	if (ret)
 		goto err_destroy;
 	medge_lock_init(&cq->lock, medge_cq_is_single(attr));
+	medge_spin_init(cq);
 	return cq;
 
 err_destroy:

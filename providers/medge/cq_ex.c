@@ -25,14 +25,22 @@ static int medge_start_poll(struct ibv_cq_ex *cq_ex,
 			    struct ibv_poll_cq_attr *attr)
 {
 	struct medge_cq *cq = medge_from_cq_ex(cq_ex);
+	uint32_t qp_handle;
+	bool ring;
 	int ret;
 
 	if (attr->comp_mask)
 		return EINVAL;
 	medge_lock(&cq->lock);
 	ret = medge_cq_look(cq);
-	if (ret)
-		medge_unlock(&cq->lock);
+	if (!ret) {
+		medge_spin_found(cq);
+		return 0;
+	}
+	ring = medge_spin_empty(cq, &qp_handle);
+	medge_unlock(&cq->lock);
+	if (ring)
+		medge_send_ring(cq->vcq.cq.context, qp_handle);
 	return ret;
 }
 

@@ -38,11 +38,27 @@ struct medge_pd {
 	atomic_uint users;		/* parent domains built upon this */
 };
 
+/*
+ * Who polls in vain, in turn after turn. @silent is written by who posts, too.
+ *
+ * @silent: the QP that was last posted to without ringing for it; or NULL
+ * @polls: in vain, since the last look at its ring
+ * @patience: so many are well
+ * @taken: how far the kernel was at that look
+ */
+struct medge_spin {
+	_Atomic(struct medge_qp *) silent;
+	uint32_t polls;
+	uint32_t patience;
+	uint32_t taken;
+};
+
 struct medge_cq {
 	struct verbs_cq vcq;
 	struct medge_lock lock;		/* guards all that follows */
 	struct medge_ring ring;
 	const struct medge_cqe *current;	/* between start_poll and end_poll */
+	struct medge_spin spin;
 };
 
 /* One direction's work queue of a QP. */
@@ -157,7 +173,7 @@ void medge_cq_ex_init(struct medge_cq *cq, uint64_t wc_flags);
 int medge_query_rt_values(struct ibv_context *context,
 			  struct ibv_values_ex *values);
 
-/* send.c, recv.c, poll.c */
+/* send.c, recv.c, poll.c, spin.c */
 /* Does a QP in this state take sends? */
 bool medge_may_send(const struct medge_qp *qp);
 uint16_t medge_wqe_flags_of(const struct medge_qp *qp, unsigned int send_flags);
@@ -168,6 +184,24 @@ int medge_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 int medge_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad_wr);
 int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
+/* Have the kernel look at the send ring of a QP. 0, or an errno: the device has gone. */
+int medge_send_ring(struct ibv_context *context, uint32_t qp_handle);
+void medge_spin_init(struct medge_cq *cq);
+/* Something was posted, and the kernel need not be told. */
+void medge_spin_silent(struct medge_cq *cq, struct medge_qp *qp);
+/* A poll has found something. Under the CQ's lock. */
+static inline void medge_spin_found(struct medge_cq *cq)
+{
+	cq->spin.polls = 0;
+}
+
+/*
+ * A poll has found nothing. Under the CQ's lock. Return: ring for the QP of that
+ * handle, without the lock.
+ */
+bool medge_spin_empty(struct medge_cq *cq, uint32_t *qp_handle);
+/* The QP goes. */
+void medge_spin_forget(struct medge_cq *cq, const struct medge_qp *qp);
 
 /* Into the ring, yet to be published. Under the queue's lock. */
 int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr);

@@ -26,6 +26,8 @@ int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
 	struct medge_cq *cq = to_medge_cq(ibcq);
 	const struct medge_cqe *cqe;
+	uint32_t qp_handle;
+	bool ring = false;
 	int n = 0;
 
 	medge_lock(&cq->lock);
@@ -36,8 +38,15 @@ int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		medge_cqe_to_wc(cqe, &wc[n++]);
 		cq->ring.cons++;
 	}
-	if (n)
+	if (n) {
 		medge_ring_release(&cq->ring);
+		medge_spin_found(cq);
+	} else {
+		ring = medge_spin_empty(cq, &qp_handle);
+	}
 	medge_unlock(&cq->lock);
+	/* That the QP, or the device, has gone is for others to say. */
+	if (ring)
+		medge_send_ring(ibcq->context, qp_handle);
 	return n;
 }

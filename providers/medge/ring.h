@@ -90,6 +90,14 @@ static inline bool medge_ring_need_doorbell(struct medge_ring *ring)
  */
 int medge_ring_doorbell(int cmd_fd, const void *cmd, size_t len);
 
+/* Producer, without its lock: is there something that the kernel has not taken yet? */
+static inline bool medge_ring_is_untaken(const struct medge_ring *ring,
+					 uint32_t *taken)
+{
+	*taken = medge_ring_load(&ring->hdr->taken);
+	return *taken != medge_ring_load(&ring->hdr->prod);
+}
+
 /* Consumer: the oldest entry, or NULL if there is none. */
 static inline const void *medge_ring_peek(struct medge_ring *ring)
 {

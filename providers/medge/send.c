@@ -63,7 +63,7 @@ static const struct medge_opcode_info medge_opcodes[] = {
 };
 
 /* A POST_SEND command of no work requests: look at the ring. */
-static int medge_send_doorbell(const struct ibv_qp *ibqp)
+int medge_send_ring(struct ibv_context *context, uint32_t qp_handle)
 {
 	struct ib_uverbs_post_send_resp resp;
 	struct ibv_post_send cmd = {
@@ -71,11 +71,11 @@ static int medge_send_doorbell(const struct ibv_qp *ibqp)
 		.hdr.in_words = sizeof(cmd) / 4,
 		.hdr.out_words = sizeof(resp) / 4,
 		.response = (uintptr_t)&resp,
-		.qp_handle = ibqp->handle,
+		.qp_handle = qp_handle,
 		.wqe_size = sizeof(struct ib_uverbs_send_wr),
 	};
 
-	return medge_ring_doorbell(ibqp->context->cmd_fd, &cmd, sizeof(cmd));
+	return medge_ring_doorbell(context->cmd_fd, &cmd, sizeof(cmd));
 }
 
 static const struct medge_opcode_info *medge_find_opcode(unsigned int opcode,
@@ -224,10 +224,14 @@ bool medge_may_send(const struct medge_qp *qp)
 
 int medge_send_publish(struct medge_qp *qp)
 {
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
 	medge_ring_publish(&qp->sq.ring);
-	if (!medge_ring_need_doorbell(&qp->sq.ring))
+	if (!medge_ring_need_doorbell(&qp->sq.ring)) {
+		medge_spin_silent(to_medge_cq(ibqp->send_cq), qp);
 		return 0;
-	return medge_send_doorbell(&qp->vqp.qp);
+	}
+	return medge_send_ring(ibqp->context, ibqp->handle);
 }
 
 /*

@@ -391,6 +391,8 @@ static int medge_destroy_qp(struct ibv_qp *ibqp)
 	ret = ibv_cmd_destroy_qp(ibqp);
 	if (ret)
 		return ret;
+	if (ibqp->send_cq)
+		medge_spin_forget(to_medge_cq(ibqp->send_cq), to_medge_qp(ibqp));
 	medge_qp_free(to_medge_qp(ibqp));
 	return 0;
 }

@@ -44,6 +44,10 @@
  * command of no work requests) if it is nonzero. The kernel stores it, and
  * after a full barrier reads @prod once more before it goes idle.
  *
+ * @taken (SQ; written by the kernel): it has taken all WQEs before it, whether
+ * they have completed or not. Who spins for a completion sees by it that nobody
+ * looks at the ring, and rings though he need not. An older module leaves it 0.
+ *
  * @armed (CQ): the user sets bits of enum medge_cq_armed, and after a full
  * barrier looks at @prod once more; the kernel, after storing @prod and a full
  * barrier, reads it, and clears it when it tells of the completion. A REQ_NOTIFY_CQ
@@ -60,7 +64,8 @@ struct medge_ring_hdr {
 	__u32 armed;
 	__u32 has_armed;
 	__u32 life;
-	__u8 pad1[44];
+	__u32 taken;
+	__u8 pad1[40];
 };
 
 enum medge_ring_life {
