@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 		{ }
 	};
 	long before, after, each, rings, limit = 0;
-	int qps = 1000, c, i, n;
+	int qps = 4000, c, i, n;
 	struct ibv_cq *cqs[2];
 	struct side a, b;
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # What an idle, connected RC QP costs in kernel memory, beside its rings: no more
-# than 9 KiB.
+# than 8 KiB.
 #
 #   qp_memory.sh [OPTIONS OF qp_memory]
 #
@@ -15,7 +15,7 @@ if [ "$TYPE" = siw ]; then
 	echo "siw connects through librdmacm alone"
 	exit 77
 fi
-[ "$TYPE" != medge ] || [ $# != 0 ] || set -- --limit 9216
+[ "$TYPE" != medge ] || [ $# != 0 ] || set -- --limit 8192
 p=$(program qp_memory) || exit
 run qp_memory 60 "$p" "$@"
 verdict
