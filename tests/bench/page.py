@@ -324,7 +324,7 @@ def make(machine, boots, verdicts):
     parts.append(section('Rails', 'Unmodified peers and TCP over the same bond, balance-rr.', draw_rails(boots), draw_shaped(boots)))
     for boot in base[:1]:
         parts.append(section('Many connections', 'One rail, MTU 9000.', draw_qps(boot)))
-        test = 'cpu write %d' % MIB
+        test = 'cpu send %d' % MIB
         # The quick bench asks nobody but TCP, on whose way it lies.
         parts.append(section('CPU per byte', 'CPU time of both nodes, sleeping until there is a completion.', draw_bars(
             {'writes of 1 MiB': by_kind(boot, test)}, 'us of CPU per MB', '') if len(by_kind(boot, test)) > 1 else ''))
