@@ -344,6 +344,12 @@ def floors():
             Perftest('ib_write_lat', 4), Perftest('ib_read_lat', 4)]
 
 
+def compared():
+    """Those of them in which peers are asked; the others compare figures of medge's own."""
+    return [write(MIB), write(4096), write(64), write(64, '-l', '32'), write(MIB, '-b'),
+            Perftest('ib_write_lat', 4), Perftest('ib_read_lat', 4)]
+
+
 def sweep(tools=('ib_write_bw',), sizes=tuple(SIZES), ways=((),)):
     return [Perftest(tool, size, *way) for tool in tools for size in sizes for way in ways]
 
@@ -372,8 +378,7 @@ SETS = {
     'shaped': (lambda: [write(MIB)], lambda: [], 'shaped'),
     'lossy': (lambda: [write(65536), write(MIB), Perftest('ib_read_bw', MIB), Perftest('ib_write_lat', 4)],
               lambda: [], 'tcp'),
-    'latency': (lambda: [Perftest('ib_write_lat', 4), Perftest('ib_read_lat', 4), Perftest('ib_send_lat', 4)],
-                lambda: [], ''),
+    'latency': (lambda: [Perftest('ib_write_lat', 4), Perftest('ib_read_lat', 4)], lambda: [], ''),
 }
 
 
@@ -457,7 +462,8 @@ class Session:
                 if cut():
                     cut_rails(is_cut)
                 began = time.monotonic()
-                tests = {peer: shared for peer in self.peers}
+                theirs = compared() if which == 'floors' and not is_cut else shared
+                tests = {peer: shared if peer == 'medge' else theirs for peer in self.peers}
                 if which == 'full' and not is_cut:
                     tests['medge'] = shared + own()
                 self.round({**tests, **with_tcp_and_limits(limits, bare, not is_cut)}, is_cut)

@@ -39,7 +39,7 @@ bench_boot() {
 	[[ " $* " != *" --kernel "* ]] || bare=()
 	BENCH_BOOTS=$((BENCH_BOOTS + 1))
 	say "boot $BENCH_BOOTS: $set, $*"
-	(cd "$BENCH_DIR" && "$LAB/lab" exec --host awake --timeout 1500 "$@" -- \
+	(cd "$BENCH_DIR" && "$LAB/lab" exec --host awake --timeout 2000 "$@" -- \
 		"$BENCH/measure.py" "$set" "$repetitions" "$seconds" "boot-$(printf %02d "$BENCH_BOOTS").json" "${bare[@]}") ||
 		BENCH_FAILED=$((BENCH_FAILED + 1))
 }
@@ -57,10 +57,10 @@ bench_quick() {
 
 bench_full() {
 	local rails
-	bench_boot full 5 0.25 --rails 1 --mtu 9000
-	bench_boot sizes 5 0.25 --rails 1 --mtu 1500
+	bench_boot full 3 0.25 --rails 1 --mtu 9000
+	bench_boot sizes 3 0.25 --rails 1 --mtu 1500
 	for rails in 2 4 8; do
-		bench_boot rails 5 0.25 --rails "$rails" --mtu 9000
+		bench_boot rails 3 0.25 --rails "$rails" --mtu 9000
 	done
 	for rails in 1 2 4 8; do
 		BENCH_PEERS=medge bench_boot shaped 3 0.4 --rails "$rails" --mtu 9000 --rate 1gbit
