@@ -6,7 +6,7 @@
 #
 #   verbs_kill.sh [ROUNDS]    default 25; SEED=N repeats a run
 #
-# lab beside: --rails 2 --mtu 9000 --kernel debug -- 15
+# lab beside: --rails 2 --mtu 9000 --kernel debug -- 10
 # lab long: --rails 2 --mtu 9000 --kernel debug --timeout 1800 -- 200
 set -u
 # shellcheck source=tests/verbs/lib.sh
