@@ -12,7 +12,7 @@ set -u
 . "$(dirname "$0")/lib.sh"
 
 if [ "$TYPE" = siw ]; then
-	echo "siw connects through librdmacm alone"
+	echo "siw's QPs are connected by a CM, whose own memory would count"
 	exit 77
 fi
 [ "$TYPE" != medge ] || [ $# != 0 ] || set -- --limit 8192
