@@ -24,6 +24,7 @@ CLOCK_TRY = 0.2
 MIB = 1 << 20
 # perftest is not exact with fewer.
 ITERATIONS_LEAST = 300
+ITERATIONS_FEW = 5
 ITERATIONS_MOST = 2_000_000
 # Writes for each completion that perftest asks for, unless told.
 CQ_MODERATION = 100
@@ -185,14 +186,15 @@ class Perftest:
     def iterations(self, seconds, last):
         """So many that they take that long, by what was measured last or by a guess."""
         if self.lat:
-            per = (last or 40) * 1e-6 * 2
+            per = (last or 40 + self.size / 100) * 1e-6 * 2
         elif self.size < 1024:
             per = 1 / (last or 40e3)
         else:
             per = self.size / ((last or 100) * 1e6)
-        least = ITERATIONS_LEAST
+        least = max(ITERATIONS_LEAST // self.qps, 1)
         if per * least > 4 * seconds:
-            least = 30
+            # Of long messages, or of who is slow, few are much; with fewer it refuses to measure.
+            least = ITERATIONS_FEW
         n = int(min(max(seconds / per / self.qps, least), ITERATIONS_MOST))
         # With several QPs, some of its releases wait for ever for completions of a part of what one asks for.
         whole = CQ_MODERATION if self.qps > 1 else self.list
@@ -357,7 +359,8 @@ def sweep(tools=('ib_write_bw',), sizes=tuple(SIZES), ways=((),)):
 def everything():
     return (floors() + sweep() + sweep(('ib_read_bw', 'ib_send_bw'), (64, 4096, 65536, MIB)) +
             sweep(sizes=(4096, 65536, MIB), ways=(('-b',),)) +
-            sweep(sizes=(4096, 65536), ways=(('-q', '4'), ('-q', '16'), ('-q', '64'))) +
+            sweep(sizes=(4096,), ways=(('-q', '4'), ('-q', '16'), ('-q', '64'))) +
+            sweep(sizes=(65536,), ways=(('-q', '4'), ('-q', '16'))) +
             sweep(('ib_write_lat', 'ib_read_lat', 'ib_send_lat'), (4, 256, 4096, 65536)) + [CpuPerByte()])
 
 
@@ -448,10 +451,15 @@ class Session:
         say('%s %s%s was not measured: %s' % (kind, test.name(), ', cut' if cut else '', problem))
 
     def round(self, tests, cut):
+        """Returns who took how many seconds."""
+        took = {}
         for kind, mine in tests.items():
+            began = time.monotonic()
             self.devices.use(kind)
             for test in {test.name(): test for test in mine}.values():
                 self.one(kind, test, cut)
+            took[kind] = time.monotonic() - began
+        return took
 
     def all(self, which, bare):
         uncut, cut, limits = SETS[which]
@@ -461,14 +469,13 @@ class Session:
                     continue
                 if cut():
                     cut_rails(is_cut)
-                began = time.monotonic()
                 theirs = compared() if which == 'floors' and not is_cut else shared
                 tests = {peer: shared if peer == 'medge' else theirs for peer in self.peers}
                 if which == 'full' and not is_cut:
                     tests['medge'] = shared + own()
-                self.round({**tests, **with_tcp_and_limits(limits, bare, not is_cut)}, is_cut)
-                say('repetition %d of %d%s: %.0f s' % (turn + 1, self.repetitions, ', cut' if is_cut else '',
-                                                      time.monotonic() - began))
+                took = self.round({**tests, **with_tcp_and_limits(limits, bare, not is_cut)}, is_cut)
+                say('repetition %d of %d%s: %s' % (turn + 1, self.repetitions, ', cut' if is_cut else '',
+                                                  ', '.join('%s %.0f s' % each for each in took.items())))
         self.devices.use(ENV['TYPE'])
 
 

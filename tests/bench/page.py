@@ -194,10 +194,11 @@ def draw_shaped(boots):
         return ''
     figure, axes = plt.subplots(figsize=(9, 3.6))
     groups = [n for n, _ in rows]
-    names = {'medge': 'medge', 'bare': 'bare superframes', 'paper': 'MultiEdge (2008), its paper'}
+    names = {**NAMES, 'paper': 'MultiEdge (2008), its paper'}
     values = {(names[k], n): v for n, shares in rows for k, v in shares.items()}
     values.update({(names['paper'], n): MULTIEDGE[n] for n in groups if n in MULTIEDGE})
-    figures.bars(axes, groups, list(names.values()), values, '% of nominal')
+    shown = [name for name in names.values() if any((name, n) in values for n in groups)]
+    figures.bars(axes, groups, shown, values, '% of nominal')
     tidy(axes, 'Rails of 1 Gbit/s each, writes of 1 MiB', '% of nominal', 'rails')
     axes.set_ylim(0, 110)
     axes.legend(frameon=False, fontsize=9, loc='lower left')

@@ -185,7 +185,8 @@ starved() {
 	local pid rang posts=4000 began=$EPOCHREALTIME
 	polling all
 	for pid in $(pollers); do
-		taskset -p -c 0 "$pid" >/dev/null && chrt -i -p 0 "$pid" || failed "cannot bind the poller"
+		taskset -p -c 0 "$pid" >/dev/null || failed "cannot bind the poller"
+		chrt -i -p 0 "$pid" || failed "cannot make the poller idle"
 	done
 	rang=$(counter doorbells)
 	next_port
