@@ -26,6 +26,8 @@ MIB = 1 << 20
 ITERATIONS_LEAST = 300
 ITERATIONS_FEW = 5
 ITERATIONS_MOST = 2_000_000
+# Of bare frames in front of a rail with a rate: 3 ms at 10 Gbit/s.
+SUPERFRAMES_QUEUED = 64
 # Writes for each completion that perftest asks for, unless told.
 CQ_MODERATION = 100
 SIZES = [1, 16, 64, 256, 1024, 4096, 16384, 65536, 1 << 18, MIB, 4 * MIB, 16 * MIB]
@@ -280,13 +282,14 @@ class Tcp:
 
 
 class Bare:
-    """The machine's limit, by a kernel module: frames with one copy and no protocol; memcpy; small frames."""
-    def __init__(self, what, module, cpus=2):
-        self.what, self.module, self.cpus = what, module, cpus
+    """The machine's limit, by a kernel module: frames with one copy and no protocol; memcpy; small frames; and
+    over all rails, that have a rate."""
+    def __init__(self, what, module):
+        self.what, self.module = what, module
 
     def name(self):
-        return {'bytes': 'write_bw 1048576', 'one': 'write_bw 1048576, one CPU', 'frame': 'one skb a frame',
-                'small': 'write_bw 64', 'memcpy': 'memcpy'}[self.what]
+        return {'bytes': 'write_bw 1048576', 'rails': 'write_bw 1048576', 'one': 'write_bw 1048576, one CPU',
+                'frame': 'one skb a frame', 'small': 'write_bw 64', 'memcpy': 'memcpy'}[self.what]
 
     def unit(self):
         return 'messages/s' if self.what == 'small' else 'MB/s'
@@ -295,9 +298,12 @@ class Bare:
         # As many bytes as medge has in a frame, and as many of them as fit in a superframe.
         seg = 64 if self.what == 'small' else (int(ENV['MTU']) - 64) // 8 * 8
         frames = 1 if self.what in ('small', 'frame') else 65000 // seg
+        cpus = 1 if self.what in ('one', 'memcpy') else min(2, os.cpu_count())
+        rails = range(int(ENV['RAILS']) if self.what == 'rails' else 1)
         subprocess.run(['rmmod', 'bare'], check=False, capture_output=True)
-        run('ip', 'netns', 'exec', 'a', 'insmod', self.module, 'netdev=rail0', 'seg=%d' % seg, 'frames=%d' % frames,
-            'cpus=%d' % (1 if self.what in ('one', 'memcpy') else self.cpus), 'ms=%d' % (seconds * 1000))
+        run('ip', 'netns', 'exec', 'a', 'insmod', self.module, 'netdev=' + ','.join('rail%d' % r for r in rails),
+            'seg=%d' % seg, 'frames=%d' % frames, 'queue=%d' % (SUPERFRAMES_QUEUED if self.what == 'rails' else 0),
+            'cpus=%d' % cpus, 'ms=%d' % (seconds * 1000))
         got = {f.name: f.read_text().strip() for f in pathlib.Path('/sys/module/bare/parameters').iterdir()}
         run('rmmod', 'bare')
         if self.what == 'memcpy':
@@ -305,34 +311,6 @@ class Bare:
         if self.what == 'small':
             return {'value': int(got['packets']) / int(got['ns']) * 1e9}
         return {'value': int(got['bytes']) / int(got['ns']) * 1000}
-
-
-class Shaped:
-    """What bare superframes bring over rails that have a rate, counted where they arrive."""
-    def __init__(self, program):
-        self.program = program
-
-    def name(self):
-        return 'write_bw 1048576'
-
-    def unit(self):
-        return 'MB/s'
-
-    @staticmethod
-    def arrived():
-        return sum(int(v) for v in run('ip', 'netns', 'exec', 'b', 'bash', '-c',
-                                       'cat /sys/class/net/rail*/statistics/rx_bytes').split())
-
-    def measure(self, _devices, _seconds, _last):
-        mtu = int(ENV['MTU'])
-        rails = ['rail%d' % i for i in range(int(ENV['RAILS']))]
-        with subprocess.Popen(['ip', 'netns', 'exec', 'a', self.program, '2', str(mtu), *rails]):
-            time.sleep(0.5)
-            began, before = time.monotonic(), self.arrived()
-            time.sleep(1)
-            ended, after = time.monotonic(), self.arrived()
-        # Of a superframe that was not cut, its one header is counted, and no frame's.
-        return {'value': (after - before) / (ended - began) / 1e6 * (mtu - 64) / (mtu - 28)}
 
 
 def write(size, *args):
@@ -391,11 +369,9 @@ def with_tcp_and_limits(limits, bare, uncut):
         out['tcp'] = [Tcp('one')] + ([Tcp('both')] if uncut else [])
         if uncut and limits == 'frames':
             out['tcp'].append(Tcp('cpu'))
-    if limits == 'frames' and bare:
-        kinds = ['bytes', 'one', 'frame', 'small', 'memcpy'] if uncut else ['bytes', 'one']
-        out['bare'] = [Bare(kind, bare, min(2, os.cpu_count())) for kind in kinds]
-    if limits == 'shaped' and uncut:
-        out['bare'] = [Shaped(pathlib.Path(ENV['LAB_BUILD']) / 'tests/verbs/bare_frames')]
+    kinds = {'frames': ['bytes', 'one', 'frame', 'small', 'memcpy'] if uncut else ['bytes', 'one'], 'shaped': ['rails']}
+    if limits in kinds and bare:
+        out['bare'] = [Bare(kind, bare) for kind in kinds[limits]]
     return out
 
 

@@ -3,11 +3,13 @@
  * What the machine itself can do: frames that reference pages, sent on one port and copied once where they
  * arrive, with no protocol between.
  *
- *	insmod bare.ko netdev=rail0 seg=8900 frames=7 cpus=2 ms=300
+ *	insmod bare.ko netdev=rail0,rail1 seg=8900 frames=7 cpus=2 ms=300
  *
- * sends superframes of @frames frames of @seg bytes from each of @cpus CPUs for @ms milliseconds. What came is
- * then found in the parameters: bytes and packets copied, and ns; and the rate of memcpy of pages that size.
+ * sends superframes of @frames frames of @seg bytes from each of @cpus CPUs for @ms milliseconds, over the ports in
+ * turn. Of those on their way, each port has no more than @queue, where that is not 0: a port with a rate. What came
+ * is then found in the parameters: bytes and packets copied, and ns; and the rate of memcpy of pages that size.
  */
+#include <linux/delay.h>
 #include <linux/etherdevice.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -25,12 +27,16 @@ enum {
 	MEMORY = 1 << 20,	/* of a sender, and of a receiver */
 	SUPERFRAME_MAX = 65000,
 	CPUS_MAX = 4,
+	PORTS_MAX = 8,
+	/* Who finds all ports full looks again then. */
+	NAP_US = 20,
 	/* skbs between two looks at what has arrived; what is cut of them fits in a CPU's backlog. */
 	BATCH = 8,
 };
 
-static char *netdev = "rail0";
-module_param(netdev, charp, 0444);
+static char *netdev[PORTS_MAX] = { "rail0" };
+static uint ports = 1;
+module_param_array(netdev, charp, &ports, 0444);
 static uint seg = 8900;
 module_param(seg, uint, 0444);
 static uint frames = 7;
@@ -39,6 +45,8 @@ static uint cpus = 1;
 module_param(cpus, uint, 0444);
 static uint ms = 300;
 module_param(ms, uint, 0444);
+static uint queue;
+module_param(queue, uint, 0444);
 
 static ulong bytes, packets, ns, memcpy_bytes, memcpy_ns;
 module_param(bytes, ulong, 0444);
@@ -47,10 +55,17 @@ module_param(ns, ulong, 0444);
 module_param(memcpy_bytes, ulong, 0444);
 module_param(memcpy_ns, ulong, 0444);
 
+struct port {
+	struct net_device *dev;
+	atomic_t queued;	/* superframes sent and not yet freed */
+};
+
+static struct port all_ports[PORTS_MAX];
+
 /* One for each CPU that sends or receives. */
 struct side {
-	struct net_device *dev;
 	struct task_struct *task;
+	u32 turn;		/* which port is next */
 	u8 *from, *to;
 	u32 at;			/* where in @to the next frame is copied */
 	u64 bytes, packets;
@@ -114,7 +129,14 @@ static void add_pages(struct sk_buff *skb, struct side *side, u32 len)
 	skb->truesize += len;
 }
 
-static struct sk_buff *build(struct side *side)
+static void freed(struct sk_buff *skb)
+{
+	struct port *port = skb_shinfo(skb)->destructor_arg;
+
+	atomic_dec(&port->queued);
+}
+
+static struct sk_buff *build(struct side *side, struct port *port)
 {
 	struct sk_buff *skb = alloc_skb(HEADROOM + HDR, GFP_KERNEL);
 	struct ethhdr *eth;
@@ -132,30 +154,52 @@ static struct sk_buff *build(struct side *side)
 	}
 	skb->ip_summed = CHECKSUM_UNNECESSARY;
 	skb->protocol = cpu_to_be16(ETHERTYPE);
-	skb->dev = side->dev;
+	skb->dev = port->dev;
+	if (queue) {
+		atomic_inc(&port->queued);
+		skb_shinfo(skb)->destructor_arg = port;
+		skb->destructor = freed;
+	}
 	eth = skb_push(skb, ETH_HLEN);
 	skb_reset_mac_header(skb);
 	eth_broadcast_addr(eth->h_dest);
-	ether_addr_copy(eth->h_source, side->dev->dev_addr);
+	ether_addr_copy(eth->h_source, port->dev->dev_addr);
 	eth->h_proto = cpu_to_be16(ETHERTYPE);
 	return skb;
+}
+
+/* Return: that with room whose turn it is, or NULL. */
+static struct port *next_port(struct side *side)
+{
+	u32 i;
+
+	for (i = 0; i < ports; i++) {
+		struct port *port = &all_ports[side->turn++ % ports];
+
+		if (!queue || atomic_read(&port->queued) < queue)
+			return port;
+	}
+	return NULL;
 }
 
 static int send(void *arg)
 {
 	struct side *side = arg;
+	struct port *port;
 	int i;
 
 	while (ktime_get_ns() < end) {
 		local_bh_disable();
-		for (i = 0; i < BATCH; i++) {
-			struct sk_buff *skb = build(side);
+		for (i = 0; i < BATCH && (port = next_port(side)); i++) {
+			struct sk_buff *skb = build(side, port);
 
 			if (skb)
 				dev_queue_xmit(skb);
 		}
 		/* Here they arrive. */
 		local_bh_enable();
+		if (i < BATCH)
+			usleep_range(NAP_US, 2 * NAP_US);
 		cond_resched();
 	}
 	complete(&side->done);
@@ -183,12 +227,12 @@ static void free_sides(void)
 	}
 }
 
-static int alloc_sides(struct net_device *dev)
+static int alloc_sides(void)
 {
 	int i;
 
 	for (i = 0; i < CPUS_MAX; i++) {
-		sides[i].dev = dev;
+		sides[i].turn = i;
 		sides[i].from = vzalloc(MEMORY);
 		sides[i].to = vzalloc(MEMORY);
 		init_completion(&sides[i].done);
@@ -226,27 +270,61 @@ static int measure(void)
 	return err;
 }
 
+static void put_ports(void)
+{
+	u32 i;
+
+	for (i = 0; i < ports; i++)
+		dev_put(all_ports[i].dev);
+}
+
+static int get_ports(void)
+{
+	u32 i;
+
+	for (i = 0; i < ports; i++) {
+		all_ports[i].dev = dev_get_by_name(current->nsproxy->net_ns, netdev[i]);
+		if (!all_ports[i].dev) {
+			put_ports();
+			return -ENODEV;
+		}
+	}
+	return 0;
+}
+
+/* What is on its way has destructors that are this module's. */
+static void wait_until_freed(void)
+{
+	u32 i;
+
+	for (i = 0; i < ports; i++)
+		while (atomic_read(&all_ports[i].queued))
+			usleep_range(NAP_US, 2 * NAP_US);
+	/* The last one's returns. */
+	synchronize_rcu();
+}
+
 static int __init bare_init(void)
 {
-	struct net_device *dev;
 	int err;
 
 	if (!cpus || cpus > min_t(u32, CPUS_MAX, num_online_cpus()) || !seg || seg > MEMORY || !frames ||
 	    (u64)seg * frames > SUPERFRAME_MAX)
 		return -EINVAL;
-	dev = dev_get_by_name(current->nsproxy->net_ns, netdev);
-	if (!dev)
-		return -ENODEV;
-	err = alloc_sides(dev);
+	err = get_ports();
+	if (err)
+		return err;
+	err = alloc_sides();
 	if (!err) {
 		measure_memcpy(&sides[0]);
 		dev_add_offload(&offload);
 		dev_add_pack(&handler);
 		err = measure();
+		wait_until_freed();
 		dev_remove_pack(&handler);
 		dev_remove_offload(&offload);
 	}
-	dev_put(dev);
+	put_ports();
 	free_sides();
 	return err;
 }
