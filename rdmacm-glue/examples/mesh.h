@@ -13,6 +13,7 @@
 
 #include <err.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,8 @@ struct mesh {
 	struct glue_connection *peer[MESH_MAX];
 	uint64_t address[MESH_MAX];	/* of the peers' memory */
 	int known, arrived, barriers;
+	bool closing;
+	int gone;			/* peers that have hung up since */
 	/* Notifications of nodes that were through a barrier before us. */
 	struct glue_event early[MESH_EARLY];
 	int first_early, num_early;
@@ -78,7 +81,9 @@ static inline struct glue_event mesh_poll(struct mesh *m, int timeout_ms)
 
 	if (glue_query_event(m->glue, &e, timeout_ms) != 1)
 		return (struct glue_event){};
-	if (e.type == GLUE_EVENT_DISCONNECTED || e.type == GLUE_EVENT_FAILED)
+	if (e.type == GLUE_EVENT_DISCONNECTED && !e.error && m->closing)
+		m->gone++;
+	else if (e.type == GLUE_EVENT_DISCONNECTED || e.type == GLUE_EVENT_FAILED)
 		errx(1, "node %d: %s of node %d: %s", m->rank,
 		     glue_event_name(e.type), mesh_rank(e.connection),
 		     strerror(e.error));
@@ -188,18 +193,21 @@ static inline void mesh_open(struct mesh *m, int argc, char **argv,
 		mesh_keep(m, 10);
 }
 
-/* Nobody goes before all are through. */
+/*
+ * Nobody goes before all have got here. Who is told so first may have hung up when
+ * others are still waiting for the word of a third.
+ */
 static inline void mesh_close(struct mesh *m)
 {
-	struct glue_event e;
-	int i, left = m->size - 1 - m->rank;
+	int i;
 
+	m->closing = true;
 	mesh_barrier(m);
 	/* The higher rank hangs up, and the lower one is told so. */
 	for (i = 0; i < m->rank; i++)
 		glue_disconnect(m->peer[i]);
-	while (left && glue_query_event(m->glue, &e, MESH_PATIENCE) == 1)
-		left -= e.type == GLUE_EVENT_DISCONNECTED;
+	while (m->gone < m->size - 1 - m->rank && mesh_poll(m, MESH_PATIENCE).type)
+		;
 	glue_close(m->glue);
 }
 
