@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Where an operation's instructions go, by function: each that the emulated machine executes for a while is recorded.
+"""Where an operation's instructions go: each that the emulated machine executes for a while is recorded.
 
-  profile.py FILE    FILE: profile.sh writes its run's directory there; it ends when FILE is gone
+  profile.py FILE                          by function; FILE: profile.sh writes its run's directory there, and goes on
+                                           when it is gone
+  profile.py FILE OUT.json OPERATION...    of each in its turn, by the parts of parts.py
 """
 import bisect
 import collections
@@ -13,12 +15,13 @@ import socket
 import sys
 import time
 
+import parts
 
 TRACE_BYTES = 100 << 20
 USER = '(user space)'
 # Called once for each operation: its event is read.
 EACH = 'ib_uverbs_comp_event_read'
-MOST, CALLERS = 120, 4
+MOST, CALLERS, FEW = 120, 4, 8
 
 
 class Monitor:
@@ -36,40 +39,61 @@ class Monitor:
             if 'return' in answer or 'error' in answer:
                 return answer.get('return')
 
+    def close(self):
+        self.lines.close()
+        self.socket.close()
+
     def tell(self, line):
         return self.ask('human-monitor-command', **{'command-line': line})
 
 
 def symbols(path):
+    """Address, name and module of each function."""
     found = []
     for line in path.read_text().splitlines():
-        address, kind, name = line.split()[:3]
-        if kind in 'tT':
-            found.append((int(address, 16), name))
+        address, kind, name, *module = line.split()
+        if kind in 'tTwW':
+            found.append((int(address, 16), name, module[0][1:-1] if module else ''))
     return sorted(found)
 
 
 class Profile:
-    """What is executed from one operation's end to another's, by function, and who calls it."""
+    """What is executed from one operation's end to another's, by function and part, and who calls it."""
 
-    def __init__(self, names):
-        self.names = names
-        self.addresses = [a for a, _ in names]
-        self.entries = dict(names)
+    def __init__(self, functions):
+        self.functions = functions
+        self.addresses = [address for address, _, _ in functions]
         self.ops, self.last = -1, USER
+        self.stack = []     # of calls: a function's index, and the part of what it does
         self.seen, self.calls = collections.Counter(), collections.Counter()
         self.begin()
 
     def begin(self):
         self.seen_now, self.calls_now = collections.Counter(), collections.Counter()
 
+    def follow(self, index, begins):
+        """Has it been called, or is it returned to? Another task's functions are not on the stack."""
+        if not begins:
+            while self.stack and self.stack[-1][0] != index:
+                self.stack.pop()
+        if begins or not self.stack:
+            within = self.stack[-1][1] if self.stack else 'other'
+            self.stack.append((index, parts.part_of(*self.functions[index][1:], within)))
+        return self.stack[-1][1]
+
     def add(self, at):
-        name = self.names[bisect.bisect(self.addresses, at) - 1][1] if at >> 63 else USER
-        if at in self.entries:
-            if name == EACH:
-                self.end()
-            self.calls_now[self.last, name] += 1
-        self.seen_now[name] += 1
+        if not at >> 63:
+            name, part = USER, 'user'
+            self.stack.clear()
+        else:
+            index = bisect.bisect(self.addresses, at) - 1
+            name, begins = self.functions[index][1], at == self.addresses[index]
+            part = self.follow(index, begins)
+            if begins:
+                if name == EACH:
+                    self.end()
+                self.calls_now[self.last, name] += 1
+        self.seen_now[name, part] += 1
         self.last = name
 
     def end(self):
@@ -79,12 +103,24 @@ class Profile:
         self.ops += 1
         self.begin()
 
+    def by_function(self):
+        out = collections.Counter()
+        for (name, _), count in self.seen.items():
+            out[name] += count
+        return out
+
+    def by_part(self):
+        """Instructions of each operation; and of which functions most are."""
+        out = {}
+        for part in parts.PARTS:
+            mine = collections.Counter({name: n / self.ops for (name, of), n in self.seen.items() if of == part})
+            out[part] = {'instructions': sum(mine.values()), 'most': mine.most_common(FEW)}
+        return {'times': self.ops, 'parts': out}
+
     def show(self):
-        if self.ops < 1:
-            sys.exit('no operation ended while it was looked at')
         total = sum(self.seen.values())
         print('%d instructions each of %d times, by function, with its callers' % (total / self.ops, self.ops))
-        for name, count in self.seen.most_common(MOST):
+        for name, count in self.by_function().most_common(MOST):
             callers = sorted((-n, caller) for (caller, callee), n in self.calls.items() if callee == name)
             print('%7d %5.1f %%  %-32s %s' % (count / self.ops, 100 * count / total, name, '  '.join(
                 '%.4g %s' % (-n / self.ops, caller) for n, caller in callers[:CALLERS])))
@@ -106,20 +142,32 @@ def record(monitor, trace):
                 yield int(found.group(1), 16)
 
 
-def main():
-    if len(sys.argv) != 2:
-        sys.exit('usage: profile.py FILE')
-    mark = pathlib.Path(sys.argv[1])
+def look(mark):
+    """The profile of what profile.sh runs now."""
     while not mark.exists() or not mark.read_text().strip():
         time.sleep(0.1)
     run = pathlib.Path(mark.read_text().strip())
-    names = symbols(run / 'out/kallsyms')
-    profile = Profile(names)
-    for at in record(Monitor(run / 'qmp'), run / 'trace'):
+    profile = Profile(symbols(run / 'out/kallsyms'))
+    monitor = Monitor(run / 'qmp')
+    for at in record(monitor, run / 'trace'):
         profile.add(at)
+    monitor.close()
     (run / 'trace').unlink()
     mark.unlink()
-    profile.show()
+    if profile.ops < 1:
+        sys.exit('no operation ended while it was looked at')
+    return profile
+
+
+def main():
+    if len(sys.argv) not in (2, *range(4, 20)):
+        sys.exit('usage: profile.py FILE [OUT.json OPERATION...]')
+    mark, *rest = (pathlib.Path(word) for word in sys.argv[1:])
+    if not rest:
+        look(mark).show()
+        return
+    found = {str(operation): look(mark).by_part() for operation in rest[1:]}
+    rest[0].write_text(json.dumps({'parts': parts.PARTS, 'operations': found}, indent=1))
 
 
 if __name__ == '__main__':

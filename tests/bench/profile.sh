@@ -1,15 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# In the lab, while profile.py looks from outside: one operation again and again.
+# In the lab, while profile.py looks from outside: operations, each again and again.
 #
-#   profile.sh OPERATION FILE    FILE: is told where the run's files are; it ends when FILE is gone
+#   profile.sh FILE OPERATION...    FILE: is told where the run's files are; the next begins when FILE is gone
 set -euo pipefail
+mark=$1
+shift
 cp /proc/kallsyms "$LAB_OUT/kallsyms"
-"$LAB_BUILD/tests/verbs/op_cost" "$1" &
-sleep 1
-echo "${LAB_OUT%/out}" >"$2"
-while [[ -e $2 ]]; do
-	sleep 0.5
+for operation; do
+	"$LAB_BUILD/tests/verbs/op_cost" "$operation" &
+	pid=$!
+	sleep 1
+	echo "${LAB_OUT%/out}" >"$mark"
+	while [[ -e $mark ]]; do
+		sleep 0.5
+	done
+	kill "$pid"
+	wait "$pid" 2>/dev/null || :
 done
-kill %1

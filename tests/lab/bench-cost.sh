@@ -34,11 +34,23 @@ bench_counted() {
 
 # bench_profile OPERATION: where its instructions go, by function.
 bench_profile() {
-	local mark
 	(($# == 1)) || die "lab bench cost --profile takes one operation, such as write_64; see lab help"
 	grep -q "{ \"$1\"," "$REPO/tests/verbs/op_cost.c" || die "there is no operation '$1' in tests/verbs/op_cost.c"
+	bench_look '' "$1" || die "what $1 costs could not be seen"
+}
+
+# bench_look OUT.json|'' OPERATION...: they run in the lab, and are looked at from outside.
+bench_look() {
+	local out=$1 mark looker status=0
+	shift
 	mark=$(mktemp /tmp/lab-profile-XXXXXX)
-	setpriv --pdeathsig TERM -- /usr/bin/python3 -B "$BENCH/profile.py" "$mark" &
-	bench_counted -- "$BENCH/profile.sh" "$1" "$mark" || die "what $1 costs could not be seen"
-	wait "$!"
+	setpriv --pdeathsig TERM -- /usr/bin/python3 -B "$BENCH/profile.py" "$mark" ${out:+"$out" "$@"} &
+	looker=$!
+	bench_counted -- "$BENCH/profile.sh" "$mark" "$@" || {
+		status=1
+		kill "$looker" 2>/dev/null
+	}
+	wait "$looker" || status=1
+	rm -f "$mark"
+	return "$status"
 }
