@@ -299,10 +299,11 @@ def measured_on(machine, boots):
              'How': 'perftest, iperf3 and a kernel module of bare frames, in one boot each, in turns; medians of all '
                     'repetitions, bands and brackets are all of them; figures of User-Mode Linux compare, and are of '
                     'no real machine'}
-    return '<dl>' + ''.join('<dt>%s</dt><dd>%s</dd>' % (k, html.escape(v)) for k, v in items.items()) + '</dl>'
+    return '<dl>' + ''.join('<dt>%s</dt><dd>%s</dd>' % (k, html.escape(v)) for k, v in items.items() if v) + '</dl>'
 
 
-def make(machine, boots, verdicts):
+def make(machine, boots, verdicts, more=()):
+    """@more: sections that are not of boots."""
     base = [b for b in boots if b.where['mtu'] == '9000' and b.where['rails'] == '1' and b.where['kernel'] == 'lab']
     small = [b for b in boots if b.where['mtu'] == '1500']
     emulated = [b for b in boots if b.where['kernel'] != 'lab']
@@ -310,7 +311,8 @@ def make(machine, boots, verdicts):
     kinds = (('write', 'write_bw', '', False), ('write, every frame cut', 'write_bw', '', True), ('write, two ways', 'write_bw', '-b', False))
     parts = ['<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
              '<title>medge: bench</title><style>%s</style>' % STYLE, '<h1>medge, side by side</h1>',
-             '<p class="sub">%d of %d figures reach their floor</p>' % (sum(v['pass'] for v in verdicts), len(verdicts)),
+             '<p class="sub">%d of %d figures reach their floor</p>' % (
+                 sum(v['pass'] for v in verdicts), len(verdicts)) if verdicts else '',
              measured_on(machine, boots)]
     if any(v['sense'] == '>=' for v in verdicts):
         parts.append(section('Floors', 'Each bar is a ratio of two figures measured in turns, as a multiple of what is asked of it.',
@@ -334,6 +336,7 @@ def make(machine, boots, verdicts):
         parts.append(section('Latency, ' + boot.where['release'], 'Debian\'s own kernel, two emulated CPUs.', latency_table(boot)))
     parts.append(section('Beside the papers', 'MultiEdge ran on hosts of 2007 with real links: shares compare, times do not. '
                          'Schedulers, fences and congestion control: lab figures.', papers_table(boots)))
+    parts += more
     for boot in lossy[:1]:
         groups = {t.split()[0].replace('_bw', ' ') + size_name(int(t.split()[1])): by_kind(boot, t)
                   for t in ('write_bw 65536', 'write_bw %d' % MIB, 'read_bw %d' % MIB) if by_kind(boot, t)}
@@ -341,5 +344,6 @@ def make(machine, boots, verdicts):
     failures = [[f['type'], f['test'] + (', cut' if f['cut'] else ''), f['why']] for b in boots for f in b.data['failures']]
     if failures:
         parts.append(section('What could not be measured', 'After several tries.', figures.table(['who', 'what', 'why'], failures)))
-    parts.append('<details><summary>Every figure</summary>' + all_table(boots) + '</details>')
+    if boots:
+        parts.append('<details><summary>Every figure</summary>' + all_table(boots) + '</details>')
     return '\n'.join(p for p in parts if p) + '</html>'

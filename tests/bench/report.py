@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Makes of what lab bench has measured one JSON file, a table for the terminal and one HTML page.
 
-  report.py DIRECTORY    boot-*.json, machine.json in; bench.json, bench.html out
+  report.py DIRECTORY    boot-*.json, path.json, breakdown.json, of them what there is, and machine.json in;
+                         bench.json, bench.html out
 """
 import json
 import pathlib
 import sys
 
+import anatomy
 import floors
 import page
 
@@ -31,14 +33,17 @@ def main():
         sys.exit('usage: report.py DIRECTORY')
     where = pathlib.Path(sys.argv[1])
     data = [json.loads(path.read_text()) for path in sorted(where.glob('boot-*.json'))]
-    if not data:
+    parts = anatomy.read(where)
+    if not data and not parts:
         sys.exit('nothing was measured')
     machine = json.loads((where / 'machine.json').read_text())
     boots = [floors.Boot(d) for d in data]
     verdicts = floors.judged(boots)
-    (where / 'bench.json').write_text(json.dumps({'machine': machine, 'floors': verdicts, 'boots': data}, indent=1))
-    print_table(verdicts)
-    (where / 'bench.html').write_text(page.make(machine, boots, verdicts))
+    (where / 'bench.json').write_text(json.dumps({'machine': machine, 'floors': verdicts, 'boots': data, **parts}, indent=1))
+    if boots:
+        print_table(verdicts)
+    anatomy.print_all(parts)
+    (where / 'bench.html').write_text(page.make(machine, boots, verdicts, anatomy.sections(parts)))
     print('%s, %s' % (where / 'bench.html', where / 'bench.json'))
 
 

@@ -4,11 +4,11 @@
 
 BENCH=$REPO/tests/bench
 
-# bench_speed [quick|tiny] [DIR]
+# bench_speed [quick|tiny|path] [DIR]
 bench_speed() {
 	local level=full
 	case ${1:-} in
-	quick | tiny | full)
+	quick | tiny | full | path)
 		level=$1
 		shift
 		;;
@@ -21,21 +21,30 @@ bench_speed() {
 	[[ -w $BENCH_DIR ]] || die "cannot write to the directory '$BENCH_DIR'"
 	PACKAGES+=(iperf3 python3-matplotlib)
 	install_packages
-	kernel_build lab
-	module_make "$BENCH/bare" bare
-	BENCH_BARE=$MODULE
-	rm -f "$BENCH_DIR"/boot-*.json
 	BENCH_BOOTS=0 BENCH_FAILED=0
+	rm -f "$BENCH_DIR"/{path,breakdown}.json
+	# Alone, it leaves on the page what else there is.
+	if [[ $level != path || ! -e $BENCH_DIR/machine.json ]]; then
+		rm -f "$BENCH_DIR"/boot-*.json
+		bench_machine >"$BENCH_DIR/machine.json"
+	fi
 	"bench_$level"
-	bench_machine >"$BENCH_DIR/machine.json"
 	/usr/bin/python3 -B "$BENCH/report.py" "$BENCH_DIR"
 	((BENCH_FAILED == 0)) || die "$BENCH_FAILED boots could not measure all, see above"
 }
 
+bench_bare() {
+	kernel_build lab
+	module_make "$BENCH/bare" bare
+	BENCH_BARE=$MODULE
+}
+
 # bench_boot SET REPETITIONS SECONDS OPTION...: one configuration.
 bench_boot() {
-	local set=$1 repetitions=$2 seconds=$3 bare=("$BENCH_BARE")
+	local set=$1 repetitions=$2 seconds=$3 bare
 	shift 3
+	[[ ${BENCH_BARE:-} ]] || bench_bare
+	bare=("$BENCH_BARE")
 	[[ " $* " != *" --kernel "* ]] || bare=()
 	BENCH_BOOTS=$((BENCH_BOOTS + 1))
 	say "boot $BENCH_BOOTS: $set, $*"
@@ -68,6 +77,15 @@ bench_full() {
 	BENCH_PEERS=medge bench_boot shaped 5 0.4 --rails 2 --mtu 9000 --rate 10gbit
 	bench_boot lossy 3 0.25 --rails 2 --mtu 9000 --netem 'loss 1%'
 	BENCH_PEERS="medge rxe siw" bench_boot latency 3 0.5 --rails 1 --mtu 9000 --kernel 7
+	bench_path
+}
+
+# The way of one message, and what writes are made of: once, since instructions repeat.
+bench_path() {
+	say "the way of one message"
+	(cd "$BENCH_DIR" && bench_counted -- "$BENCH/path.py" path.json) || BENCH_FAILED=$((BENCH_FAILED + 1))
+	say "what writes are made of"
+	bench_look "$BENCH_DIR/breakdown.json" write_64 write_4096 write_65536 || BENCH_FAILED=$((BENCH_FAILED + 1))
 }
 
 # What it was measured on.

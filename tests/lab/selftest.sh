@@ -126,6 +126,7 @@ case_wrong_arguments() {
 		build mainline
 		bench slow here
 		bench --slow
+		bench path here there
 		bench /dev/null/here
 		bench cost mlx5
 		bench cost --frobnicate
