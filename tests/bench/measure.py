@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 
+from experiments import experiments
 from nodes import ENV, Devices, Failed, NoClock, OutOfTime, run, say
 from speeds import MIB, Bare, CpuPerByte, Perftest, Polled, Tcp, write
 
@@ -65,17 +66,20 @@ SETS = {
     'shaped': (lambda: [write(MIB)], lambda: [], 'shaped'),
     'lossy': (lambda: [write(65536), write(MIB), Perftest('ib_read_bw', MIB), Perftest('ib_write_lat', 4)],
               lambda: [], 'tcp'),
+    # Of each kind its own.
+    'papers': (lambda: experiments('medge'), lambda: [], 'memcpy'),
     'latency': (lambda: [Perftest('ib_write_lat', 4), Perftest('ib_read_lat', 4)], lambda: [], ''),
 }
 
 
 def with_tcp_and_limits(limits, bare, uncut):
     out = {}
-    if limits:
+    if limits and limits != 'memcpy':
         out['tcp'] = [Tcp('one')] + ([Tcp('both')] if uncut else [])
         if uncut and limits == 'frames':
             out['tcp'].append(Tcp('cpu'))
-    kinds = {'frames': ['bytes', 'one', 'frame', 'small', 'memcpy'] if uncut else ['bytes', 'one'], 'shaped': ['rails']}
+    kinds = {'frames': ['bytes', 'one', 'frame', 'small', 'memcpy'] if uncut else ['bytes', 'one'], 'shaped': ['rails'],
+             'memcpy': ['memcpy']}
     if limits in kinds and bare:
         out['bare'] = [Bare(kind, bare) for kind in kinds[limits]]
     return out
@@ -91,6 +95,8 @@ def asked(which, peers, cut, bare):
     tests = {peer: shared if peer == 'medge' else theirs for peer in peers}
     if which == 'full' and not cut:
         tests['medge'] = shared + own()
+    if which == 'papers':
+        tests = {peer: experiments(peer) for peer in peers}
     return {**tests, **with_tcp_and_limits(limits, bare, not cut)}
 
 

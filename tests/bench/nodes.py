@@ -79,6 +79,26 @@ class Devices:
         raise Failed('%s_%s has no GID' % (self.type, node))
 
 
+def program(devices, name, *words, alone=False):
+    """What one of the tests' programs prints: both ends are in it. @alone: on a's device."""
+    env = dict(ENV)
+    for node in 'ab':
+        where = 'a' if alone else node
+        env['DEV_' + node.upper()] = '%s_%s' % (devices.type, where)
+        env['GID_' + node.upper()] = str(devices.gid[where])
+        env['IP_' + node.upper()] = devices.ip[where]
+        env['NETNS_' + node.upper()] = '/run/netns/' + where
+    path = pathlib.Path(ENV['LAB_BUILD']) / 'tests/verbs' / name
+    try:
+        done = subprocess.run([str(path), *map(str, words)], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=TOOL_LIMIT, check=False)
+    except subprocess.TimeoutExpired as late:
+        raise OutOfTime('out of time') from late
+    if done.returncode:
+        raise Failed((done.stdout.strip().splitlines() or ['no output'])[-1])
+    return done.stdout
+
+
 class Pair:
     """A program's two ends: the server on b and the last CPU, the client on a and the first."""
     port = 20000

@@ -176,7 +176,9 @@ def draw_rails(boots):
     for boot in boots:
         where = boot.where
         if where['mtu'] == '9000' and where['kernel'] == 'lab' and not where['rate'] and not where['netem']:
-            groups['%s rail%s' % (where['rails'], '' if where['rails'] == '1' else 's')] = by_kind(boot, test)
+            values = by_kind(boot, test)
+            if values:
+                groups['%s rail%s' % (where['rails'], '' if where['rails'] == '1' else 's')] = values
     return draw_bars(groups, 'MB/s', 'Writes of 1 MiB over rails without a rate') if len(groups) > 1 else ''
 
 
@@ -228,9 +230,9 @@ def papers_table(boots):
             rails, gbit = int(where['rails']), float(where['rate'][:-4])
             said = '%.1f %%' % MULTIEDGE[rails] if gbit == 1 and rails in MULTIEDGE else '66 %' if gbit == 10 else None
             if said:
-                ours, bare = (100 * boot.median(k, test) / (rails * gbit * 125) for k in ('medge', 'bare'))
-                rows.append(['MultiEdge: share of nominal, %d x %g Gbit/s' % (rails, gbit), said, '%.1f %%' % ours,
-                             'bare frames: %.1f %%' % bare])
+                share = {k: '%.1f %%' % (100 * v / (rails * gbit * 125)) for k, v in by_kind(boot, test).items()}
+                rows.append(['MultiEdge: share of nominal, %d x %g Gbit/s' % (rails, gbit), said, share['medge'],
+                             'bare frames: ' + share.get('bare', 'not measured')])
     for size in (4096, 65536):
         for way, said in (('', '+38 %'), (' -b', '+25 %')):
             name = 'write_bw %d%s polling=' % (size, way)
@@ -303,7 +305,7 @@ def measured_on(machine, boots):
 
 
 def make(machine, boots, verdicts, more=()):
-    """@more: sections that are not of boots."""
+    """@more: sections that others have drawn."""
     base = [b for b in boots if b.where['mtu'] == '9000' and b.where['rails'] == '1' and b.where['kernel'] == 'lab']
     small = [b for b in boots if b.where['mtu'] == '1500']
     emulated = [b for b in boots if b.where['kernel'] != 'lab']
@@ -336,7 +338,7 @@ def make(machine, boots, verdicts, more=()):
         parts.append(section('Latency, ' + boot.where['release'], 'Debian\'s own kernel, two emulated CPUs.', latency_table(boot)))
     parts.append(section('Beside the papers', 'MultiEdge ran on hosts of 2007 with real links: shares compare, times do not. '
                          'Schedulers, fences and congestion control: lab figures.', papers_table(boots)))
-    parts += more
+    parts.extend(more)
     for boot in lossy[:1]:
         groups = {t.split()[0].replace('_bw', ' ') + size_name(int(t.split()[1])): by_kind(boot, t)
                   for t in ('write_bw 65536', 'write_bw %d' % MIB, 'read_bw %d' % MIB) if by_kind(boot, t)}

@@ -12,6 +12,7 @@ import sys
 import anatomy
 import floors
 import page
+import papers
 
 WIDTH = 28
 
@@ -43,7 +44,7 @@ def main():
     if boots:
         print_table(verdicts)
     anatomy.print_all(parts)
-    (where / 'bench.html').write_text(page.make(machine, boots, verdicts, anatomy.sections(parts)))
+    (where / 'bench.html').write_text(page.make(machine, boots, verdicts, papers.sections(boots) + anatomy.sections(parts)))
     print('%s, %s' % (where / 'bench.html', where / 'bench.json'))
 
 

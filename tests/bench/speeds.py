@@ -17,6 +17,7 @@ ITERATIONS_MOST = 2_000_000
 SUPERFRAMES_QUEUED = 64
 # Writes for each completion that perftest asks for, unless told.
 CQ_MODERATION = 100
+LATENCIES = ['min', 'max', 'value', 'mean', 'deviation', 'p99', 'p99.9']
 
 
 class Perftest:
@@ -26,6 +27,8 @@ class Perftest:
         self.lat = tool.endswith('_lat')
         self.list = int(args[args.index('-l') + 1]) if '-l' in args else 1
         self.qps = int(args[args.index('-q') + 1]) if '-q' in args else 1
+        # Of a value.
+        self.fields = LATENCIES if self.lat else ['value']
 
     def name(self):
         return ' '.join([self.tool[3:], str(self.size), *self.args])
@@ -43,8 +46,7 @@ class Perftest:
             raise NoClock('perftest could not measure the clock')
         values = [float(v) for v in rows[-1].split()]
         if self.lat:
-            low, high, typical, mean, _deviation, p99, p999 = values[:7]
-            return {'value': typical, 'mean': mean, 'p99': p99, 'p99.9': p999, 'min': low, 'max': high}
+            return dict(zip(LATENCIES, values))
         if self.size < 1024:
             return {'value': values[2] * 1e6}
         return {'value': values[1] * MIB / 1e6}

@@ -76,6 +76,7 @@ bench_full() {
 	done
 	BENCH_PEERS=medge bench_boot shaped 5 0.4 --rails 2 --mtu 9000 --rate 10gbit
 	bench_boot lossy 3 0.25 --rails 2 --mtu 9000 --netem 'loss 1%'
+	bench_boot papers 3 0.25 --rails 1 --mtu 9000
 	BENCH_PEERS="medge rxe siw" bench_boot latency 3 0.5 --rails 1 --mtu 9000 --kernel 7
 	bench_path
 }
