@@ -29,6 +29,11 @@ analyze)
 		-DCMAKE_BUILD_TYPE=RelWithDebInfo
 	"$LAB/analyze.py" "$dir/compile_commands.json" "$REPO" "$CACHE/analyzed"
 	;;
+bench)
+	PACKAGES+=(python3-matplotlib)
+	install_packages
+	/usr/bin/python3 -B "$REPO/tests/bench/selftest.py"
+	;;
 in-tree)
 	. "$LAB/in-tree.sh"
 	install_packages
@@ -54,6 +59,6 @@ spelling | style | coccinelle)
 	"check_$what"
 	;;
 *)
-	die "lab check takes provider, analyze, coccinelle, in-tree, spelling, style, autopkgtest, upgrade, or module and a kernel"
+	die "lab check takes provider, analyze, bench, coccinelle, in-tree, spelling, style, autopkgtest, upgrade, or module and a kernel"
 	;;
 esac

@@ -23,6 +23,7 @@ suite() {
 	while read -r case; do
 		entry "lab/$case" "$LAB/selftest.sh" "$case"
 	done < <("$LAB/selftest.sh" --list)
+	entry bench-page "$LAB/lab" check bench
 	entry demo "$LAB/lab" demo
 	entry pyverbs-build tests/verbs/get-pyverbs
 	[[ ! $LONG ]] || entry pyverbs-build-65 tests/verbs/get-pyverbs 65.0
