@@ -298,9 +298,9 @@ def measured_on(machine, boots):
                                                              ' (QEMU, emulated)') for b in boots})),
              'MTU': ', '.join(sorted({b.where['mtu'] for b in boots}, key=int)), 'medge': machine['commit'],
              'Date': machine['date'],
-             'How': 'perftest, iperf3 and a kernel module of bare frames, in one boot each, in turns; medians of all '
-                    'repetitions, bands and brackets are all of them; figures of User-Mode Linux compare, and are of '
-                    'no real machine'}
+             'How': 'perftest with the series in perftest-patches, iperf3 and a kernel module of bare frames, in one boot '
+                    'each, in turns; medians of all repetitions, bands and brackets are all of them; figures of User-Mode '
+                    'Linux compare, and are of no real machine'}
     return '<dl>' + ''.join('<dt>%s</dt><dd>%s</dd>' % (k, html.escape(v)) for k, v in items.items() if v) + '</dl>'
 
 

@@ -33,17 +33,19 @@ bench_speed() {
 	((BENCH_FAILED == 0)) || die "$BENCH_FAILED boots could not measure all, see above"
 }
 
-bench_bare() {
+# What is built of this tree for boots.
+bench_build() {
 	kernel_build lab
 	module_make "$BENCH/bare" bare
 	BENCH_BARE=$MODULE
+	"$LAB/lab" build perftest
 }
 
 # bench_boot SET REPETITIONS SECONDS OPTION...: one configuration.
 bench_boot() {
 	local set=$1 repetitions=$2 seconds=$3 bare
 	shift 3
-	[[ ${BENCH_BARE:-} ]] || bench_bare
+	[[ ${BENCH_BARE:-} ]] || bench_build
 	bare=("$BENCH_BARE")
 	[[ " $* " != *" --kernel "* ]] || bare=()
 	BENCH_BOOTS=$((BENCH_BOOTS + 1))
