@@ -166,7 +166,8 @@ def sections(boots):
                      *iso_surface(boot)),
         page.section('Out of order', 'One rail with a delay of 200 us, which so many of the frames do not take, both ways. '
                      'Balaji et al. ask for it: iWARP cards of their time dropped what came out of order, as InfiniBand does; '
-                     'MultiEdge places it where it belongs. Neither has figures.', *out_of_order(boot)),
+                     'MultiEdge places it where it belongs. Neither has figures. Within one rail, frames that are overtaken '
+                     'may be taken for lost, and sent again.', *out_of_order(boot)),
         page.section('One host', 'Open-MX, figure 10: one copy from process to process reached 6 GiB/s in a shared cache, of '
                      'memcpy\'s 12, and 1.2 GiB/s beyond it. medge by a copy, and by frames; peers to themselves.',
                      *local(boot)),
