@@ -71,7 +71,7 @@ bench_full() {
 	bench_boot full 3 0.25 --rails 1 --mtu 9000
 	bench_boot sizes 3 0.25 --rails 1 --mtu 1500
 	for rails in 2 4 8; do
-		bench_boot rails 3 0.25 --rails "$rails" --mtu 9000
+		bench_boot rails 2 0.25 --rails "$rails" --mtu 9000
 	done
 	for rails in 1 2 4 8; do
 		BENCH_PEERS=medge bench_boot shaped 3 0.4 --rails "$rails" --mtu 9000 --rate 1gbit
