@@ -150,6 +150,13 @@ def latency_table(boot):
     return figures.table(['', '', 'typical, us', 'mean', 'p99', 'p99.9', 'worst'], rows) if rows else ''
 
 
+def paint(axes, colours):
+    """A colour for each series of bars."""
+    for container, colour in zip(axes.containers, colours):
+        for bar in container:
+            bar.set_color(colour)
+
+
 def draw_bars(groups, unit, title):
     """@groups: {group: {kind: value}}."""
     kinds = [k for k in COLOURS if any(k in g for g in groups.values())]
@@ -158,9 +165,7 @@ def draw_bars(groups, unit, title):
     figure, axes = plt.subplots(figsize=(9, 3.6))
     figures.bars(axes, list(groups), [NAMES[k] for k in kinds],
                  {(NAMES[k], g): v[k] for g, v in groups.items() for k in kinds if k in v}, unit)
-    for container, kind in zip(axes.containers, kinds):
-        for bar in container:
-            bar.set_color(COLOURS[kind])
+    paint(axes, [COLOURS[k] for k in kinds])
     tidy(axes, title, unit)
     axes.legend(frameon=False, fontsize=9)
     return figures.svg(figure)
@@ -199,8 +204,9 @@ def draw_shaped(boots):
     names = {**NAMES, 'paper': 'MultiEdge (2008), its paper'}
     values = {(names[k], n): v for n, shares in rows for k, v in shares.items()}
     values.update({(names['paper'], n): MULTIEDGE[n] for n in groups if n in MULTIEDGE})
-    shown = [name for name in names.values() if any((name, n) in values for n in groups)]
-    figures.bars(axes, groups, shown, values, '% of nominal')
+    shown = [k for k, name in names.items() if any((name, n) in values for n in groups)]
+    figures.bars(axes, groups, [names[k] for k in shown], values, '% of nominal')
+    paint(axes, [COLOURS.get(k, '#d6d3d1') for k in shown])
     tidy(axes, 'Rails of 1 Gbit/s each, writes of 1 MiB', '% of nominal', 'rails')
     axes.set_ylim(0, 110)
     axes.legend(frameon=False, fontsize=9, loc='lower left')
