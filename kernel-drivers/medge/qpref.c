@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* QPs found by their numbers, and who is at work on them. */
+#include <linux/bitops.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 
@@ -18,7 +19,7 @@ static int qpn_differs(struct rhashtable_compare_arg *arg, const void *obj)
 	return ref->qpn != *(const u32 *)arg->key;
 }
 
-/* They are random as they are. */
+/* They fill blocks, which are random: as they are, they spread well. */
 static u32 qpn_hash(const void *data, u32 len, u32 seed)
 {
 	return *(const u32 *)data;
@@ -48,15 +49,44 @@ void medge_qps_destroy(struct medge_qps *qps)
 	mutex_destroy(&qps->lock);
 }
 
+/*
+ * A number of the block that has not been had since the block was drawn, any of
+ * those. ib_core keeps QPs in an xarray by number: of 64 neighbours each takes a slot
+ * of one node, while one that has no neighbour takes two nodes, more than a KiB.
+ */
+static u32 draw_qpn(struct medge_qps *qps)
+{
+	u32 at;
+
+	if (!qps->unused) {
+		qps->block = round_down(get_random_u32_below(BIT(24)), 64);
+		qps->unused = ~0ULL;
+	}
+	at = get_random_u32_below(64);
+	at = (at + __ffs64(ror64(qps->unused, at))) % 64;
+	qps->unused &= ~BIT_ULL(at);
+	return qps->block + at;
+}
+
 /* 0 and 1 are the special QPs' in verbs, and the last stands for all members of a group. */
+static bool is_reserved(u32 qpn)
+{
+	return qpn < 2 || qpn == BIT(24) - 1;
+}
+
+/* Under qps->lock. */
 static int insert(struct medge_qps *qps, struct medge_qp_ref *ref, bool gsi)
 {
 	int err;
 
 	do {
-		ref->qpn = gsi ? 1 : 2 + get_random_u32_below(BIT(24) - 3);
-		err = rhashtable_lookup_insert_fast(&qps->table, &ref->node,
-						    qpn_params);
+		ref->qpn = gsi ? 1 : draw_qpn(qps);
+		if (!gsi && is_reserved(ref->qpn))
+			err = -EEXIST;
+		else
+			err = rhashtable_lookup_insert_fast(&qps->table,
+							    &ref->node,
+							    qpn_params);
 	} while (err == -EEXIST && !gsi);
 	return err == -EEXIST ? -EBUSY : err;
 }
@@ -73,7 +103,9 @@ int medge_qp_publish(struct medge_qp *qp)
 		goto no_ref;
 	init_completion(&qp->ref->unused);
 	qp->ref->ibqp = &qp->ibqp;
+	mutex_lock(&qps->lock);
 	err = insert(qps, qp->ref, qp->ibqp.qp_type == IB_QPT_GSI);
+	mutex_unlock(&qps->lock);
 	if (err)
 		goto no_number;
 	qp->qpn = qp->ref->qpn;

@@ -17,12 +17,16 @@ struct medge_qp;
  * @table: struct medge_qp_ref by QPN; RCU read
  * @list: the same, for who goes through them all; under @lock
  * @limit: how many more there may be
+ * @block: 64 numbers, from which QPs get theirs; under @lock
+ * @unused: of those, which have not been given away; under @lock
  */
 struct medge_qps {
 	struct rhashtable table;
 	struct mutex lock;
 	struct list_head list;
 	atomic_t limit;
+	u32 block;
+	u64 unused;
 };
 
 /**
@@ -49,8 +53,8 @@ int medge_qps_init(struct medge_qps *qps, u32 limit);
 void medge_qps_destroy(struct medge_qps *qps);
 
 /*
- * Give @qp a number, the one of the GSI or one that nobody can guess; it can be
- * found from now on. -ENOMEM, also if there are too many; -EBUSY: there is a GSI.
+ * Give @qp a number, the one of the GSI or one of a random block; it can be found
+ * from now on. -ENOMEM, also if there are too many; -EBUSY: there is a GSI.
  */
 int medge_qp_publish(struct medge_qp *qp);
 /* It is closed. */
