@@ -55,12 +55,29 @@ static long mapped_rings(void)
 	return bytes;
 }
 
+/* Free pages that CPUs keep for themselves: MemFree does not count them. */
+static long pages_of_cpus(void)
+{
+	char line[256];
+	long pages = 0, n;
+	FILE *f = fopen("/proc/zoneinfo", "r");
+
+	if (!f)
+		die("/proc/zoneinfo");
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, " count: %ld", &n) == 1)
+			pages += n;
+	fclose(f);
+	return pages;
+}
+
 /* Bytes the kernel has in use that are neither this process's own nor rings. */
 static long kernel_bytes(void)
 {
 	sync();
 	return (field("/proc/meminfo", "MemTotal:") -
 		field("/proc/meminfo", "MemFree:") -
+		pages_of_cpus() * (sysconf(_SC_PAGESIZE) / 1024) -
 		field("/proc/meminfo", "Cached:") -
 		field("/proc/meminfo", "Buffers:") -
 		field("/proc/meminfo", "AnonPages:") -
