@@ -97,7 +97,9 @@ boot_guest() {
 # Its files and core dumps must not outlive it, and what it inherits must not keep a lock of ours.
 #
 # For --host awake, a process of the lowest priority on each of its CPUs: it keeps a CPU from halting, which on a
-# virtual machine makes each of the guest's switches between user space and kernel two or three times as dear.
+# virtual machine makes each of the guest's switches between user space and kernel two or three times as dear. Where the
+# host shares its CPUs among sessions first, priorities count within one only, and it had half of each CPU: so it is a
+# session of its own, of the least share. And each CPU of a User-Mode Linux is one of the host's, and stays that.
 boot_launch() {
 	local spinners=0
 	[[ $HOST_STATE != awake ]] || spinners=$(nproc)
@@ -106,12 +108,15 @@ boot_launch() {
 	exec setpriv --pdeathsig KILL unshare --fork --pid --kill-child --mount-proc bash -c '
 		mount -t tmpfs -o "size=$1,mode=700" medge-lab "$2/memory" || exit
 		for ((cpu = 0; cpu < $3; cpu++)); do
-			chrt -i 0 taskset -c "$cpu" bash -c "while :; do :; done" </dev/null >/dev/null 2>&1 5>&- 6>&- 8>&- &
+			setsid chrt -i 0 taskset -c "$cpu" bash -c "
+				echo 19 >/proc/self/autogroup
+				while :; do :; done
+			" </dev/null >/dev/null 2>&1 5>&- 6>&- 8>&- &
 		done
 		shift 3
 		exec "$@"
 	' bash "$((${MEM%[MG]} * ($([[ $MEM == *G ]] && echo 1024 || echo 1) + 4)))M" "$RUN" "$spinners" \
-		env "TMPDIR=$RUN/memory" "$@" 5>>"$RUN/kernel.log" 8>"$RUN/alive"
+		env "TMPDIR=$RUN/memory" "UML_HOST_CPUS=$spinners" "$@" 5>>"$RUN/kernel.log" 8>"$RUN/alive"
 }
 
 # Follow the phases in the kernel log until the guest has gone, and end it when a phase takes too long.
