@@ -275,14 +275,8 @@ int medge_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 
 u32 medge_cq_unread(struct medge_cq *cq, u32 *cons)
 {
-	u32 n;
-
-	/* Or the ring may be exchanged for a larger one. */
-	spin_lock(&cq->lock);
 	*cons = READ_ONCE(cq->ring.hdr->cons);
-	n = cq->ring.prod - *cons;
-	spin_unlock(&cq->lock);
-	return n;
+	return cq->ring.prod - *cons;
 }
 
 /* Under cq->lock. Return: false if the ring is full, which a lying user can make it. */

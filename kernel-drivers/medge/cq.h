@@ -9,6 +9,7 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
+#include "poller.h"
 #include "ring.h"
 
 struct medge_cq {
@@ -20,7 +21,7 @@ struct medge_cq {
 	struct medge_ring offered;	/* when it is resized, until it is taken */
 	u32 armed;			/* by a call: enum medge_cq_armed */
 	bool error;			/* overran */
-	u32 rings;			/* doorbells that led here, about */
+	struct medge_stream stream;
 	/*
 	 * Moderation: a completion waits for @mod_count of them, or for
 	 * @mod_us since the first, before the handler is called.
@@ -50,7 +51,7 @@ void medge_cq_add(struct medge_cq *cq, const struct medge_cqe *cqe,
 /* Enum medge_cq_armed. */
 u32 medge_cq_armed(struct medge_cq *cq);
 
-/* How many CQEs its user has not read, and has (@cons; wraps), as he tells. BHs are off. */
+/* How many CQEs its user has not read, and has (@cons; wraps), as he tells. Under cq->lock. */
 u32 medge_cq_unread(struct medge_cq *cq, u32 *cons);
 
 int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,

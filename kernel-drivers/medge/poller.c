@@ -126,6 +126,31 @@ static void look_at_rails(struct medge_poller *poller)
 #endif
 }
 
+/*
+ * Go where it is quiet, and stay there as long as there are streams. The scheduler
+ * may have put this thread to the poster, and would take some ticks to see that he
+ * leaves no room; and it would bring the thread there again, seeing ksoftirqd beside
+ * it, which is there for our frames. But where it may run is the administrator's to say.
+ */
+static void move(struct medge_poller *poller)
+{
+	int cpu = xchg(&poller->cpu, -1);
+
+	if (cpu < 0 || !cpumask_test_cpu(cpu, current->cpus_ptr))
+		return;
+	cpumask_copy(poller->allowed, current->cpus_ptr);
+	if (!set_cpus_allowed_ptr(current, cpumask_of(cpu)))
+		poller->stays = true;
+}
+
+/* Unless he has said so meanwhile, it may run where it might before. */
+static void end_stay(struct medge_poller *poller)
+{
+	if (poller->stays && cpumask_weight(current->cpus_ptr) == 1)
+		set_cpus_allowed_ptr(current, poller->allowed);
+	poller->stays = false;
+}
+
 static void end_streams(struct medge_poller *poller)
 {
 	struct medge_polled *polled, *next;
@@ -137,6 +162,7 @@ static void end_streams(struct medge_poller *poller)
 		choose(poller, polled);
 	}
 	mutex_unlock(&poller->lock);
+	end_stay(poller);
 }
 
 static void unwatch_all(struct medge_poller *poller)
@@ -177,20 +203,23 @@ static void step_aside(struct medge_poller *poller)
 	end_streams(poller);
 }
 
-/*
- * Go where it is quiet. The scheduler may have put this thread to the poster,
- * and would take some ticks to see that he leaves no room; but where it may run
- * is the administrator's to say.
- */
-static void move(struct medge_poller *poller)
+static bool has_to_do(const struct medge_poller *poller)
 {
-	int cpu = xchg(&poller->cpu, -1);
+	return READ_ONCE(poller->traffic) || kthread_should_stop();
+}
 
-	if (cpu < 0 || !cpumask_test_cpu(cpu, current->cpus_ptr))
-		return;
-	cpumask_copy(poller->allowed, current->cpus_ptr);
-	if (!set_cpus_allowed_ptr(current, cpumask_of(cpu)))
-		set_cpus_allowed_ptr(current, poller->allowed);
+/*
+ * A poster who is kept from posting for a moment goes on with one doorbell. Others,
+ * of whom little came while it was awake, make no stream any more.
+ */
+static bool pause(struct medge_poller *poller)
+{
+	u32 found = poller->found;
+
+	poller->found = 0;
+	return READ_ONCE(poller->streaming) && found >= MEDGE_STREAM_RINGS &&
+	       wait_event_idle_timeout(poller->wait, has_to_do(poller),
+				       msecs_to_jiffies(MEDGE_STREAM_PAUSE_MS));
 }
 
 static void sleep(struct medge_device *dev)
@@ -198,10 +227,10 @@ static void sleep(struct medge_device *dev)
 	struct medge_poller *poller = &dev->poller;
 
 	unwatch_all(poller);
-	end_streams(poller);
-
-	wait_event_idle(poller->wait,
-			READ_ONCE(poller->traffic) || kthread_should_stop());
+	if (!pause(poller)) {
+		end_streams(poller);
+		wait_event_idle(poller->wait, has_to_do(poller));
+	}
 	move(poller);
 	local_bh_disable();
 	medge_count(dev, poller_wakes);
@@ -218,6 +247,7 @@ static int poll(void *arg)
 		u64 idle = (u64)READ_ONCE(poller->idle_us) * NSEC_PER_USEC;
 		bool busy = look_at_rings(poller);
 
+		poller->found += busy;
 		look_at_rails(poller);
 		busy |= xchg(&poller->traffic, 0);
 		if (need_resched() &&
@@ -269,13 +299,13 @@ void medge_poller_frame(struct medge_poller *poller, u32 rail,
  * Does its user post more than he waits for? Then there are ops that are not
  * complete, or completions that he has not read, or he asks for few of them: as
  * seen by all QPs that complete into one CQ, for he may have many with little
- * to do for each. Under qp->lock.
+ * to do for each. Under qp->lock and the CQ's.
  */
-static bool is_ahead(const struct medge_qp *qp)
+static bool is_ahead(const struct medge_qp *qp, struct medge_cq *cq)
 {
-	struct medge_cq *cq = medge_qp_send_cq(qp);
+	const struct medge_stream *stream = &cq->stream;
 	u32 cons, ahead = medge_cq_unread(cq, &cons);
-	u32 rings = READ_ONCE(cq->rings) - qp->polled.cq_rings;
+	u32 rings = READ_ONCE(stream->rings) - stream->rings_then;
 
 	if (qp->conn)
 		ahead += medge_conn_next_op(qp->conn) -
@@ -283,7 +313,7 @@ static bool is_ahead(const struct medge_qp *qp)
 	if (ahead >= MEDGE_STREAM_AHEAD)
 		return true;
 	return rings >= MEDGE_STREAM_RINGS &&
-	       cons - qp->polled.reaped <= rings / MEDGE_STREAM_AHEAD;
+	       cons - stream->reaped <= rings / MEDGE_STREAM_AHEAD;
 }
 
 /* Another one each time, so that it need not look at all of them at once. */
@@ -299,34 +329,36 @@ static int other_cpu(int last)
 	return cpu;
 }
 
-static void watch_for_stream(struct medge_qp *qp, u64 now)
+/* Under cq->lock. */
+static void watch_for_stream(struct medge_poller *poller, struct medge_cq *cq,
+			     u64 now)
 {
-	struct medge_cq *cq = medge_qp_send_cq(qp);
-	struct medge_polled *polled = &qp->polled;
+	struct medge_stream *stream = &cq->stream;
 
-	WRITE_ONCE(polled->in_rings, 0);
-	WRITE_ONCE(polled->since, now);
-	polled->all_rings = READ_ONCE(qp->dev->poller.rings);
-	polled->cq_rings = READ_ONCE(cq->rings);
-	medge_cq_unread(cq, &polled->reaped);
-	polled->cpu = other_cpu(polled->cpu);
-	polled->cpu_idle_us = get_cpu_idle_time_us(polled->cpu, NULL);
+	WRITE_ONCE(stream->in_rings, 0);
+	WRITE_ONCE(stream->since, now);
+	stream->all_rings = READ_ONCE(poller->rings);
+	stream->rings_then = READ_ONCE(stream->rings);
+	medge_cq_unread(cq, &stream->reaped);
+	stream->cpu = other_cpu(stream->cpu);
+	stream->cpu_idle_us = get_cpu_idle_time_us(stream->cpu, NULL);
 }
 
-static bool is_stream(const struct medge_qp *qp, u64 now)
+/* Under cq->lock. */
+static bool is_stream(const struct medge_poller *poller,
+		      const struct medge_stream *stream, u64 now)
 {
-	const struct medge_polled *polled = &qp->polled;
-	u64 ns = now - polled->since;
-	u64 rings = READ_ONCE(qp->dev->poller.rings) - polled->all_rings;
+	u64 ns = now - stream->since;
+	u64 rings = READ_ONCE(poller->rings) - stream->all_rings;
 	/* Without tickless idle nobody counts it, and it does not change. */
-	u64 idle_us = get_cpu_idle_time_us(polled->cpu, NULL) -
-		      polled->cpu_idle_us;
+	u64 idle_us = get_cpu_idle_time_us(stream->cpu, NULL) -
+		      stream->cpu_idle_us;
 
 	if (ns > rings * MEDGE_STREAM_GAP_US * NSEC_PER_USEC &&
-	    polled->in_rings < ns / 2)
+	    READ_ONCE(stream->in_rings) < ns / 2)
 		return false;
 	return idle_us * NSEC_PER_USEC >= ns / 2 &&
-	       time_after_eq(jiffies, READ_ONCE(qp->dev->poller.rested));
+	       time_after_eq(jiffies, READ_ONCE(poller->rested));
 }
 
 static void take_stream(struct medge_qp *qp)
@@ -336,7 +368,8 @@ static void take_stream(struct medge_qp *qp)
 	mutex_lock(&poller->lock);
 	if (!list_empty(&qp->polled.entry)) {
 		if (!poller->streaming)
-			WRITE_ONCE(poller->cpu, qp->polled.cpu);
+			WRITE_ONCE(poller->cpu,
+				   READ_ONCE(medge_qp_send_cq(qp)->stream.cpu));
 		qp->polled.streams = true;
 		choose(poller, &qp->polled);
 		/* Or the mode has just changed. */
@@ -352,7 +385,8 @@ void medge_poller_rang(struct medge_qp *qp, u64 began)
 	struct medge_poller *poller = &qp->dev->poller;
 	struct medge_cq *cq = medge_qp_send_cq(qp);
 	struct medge_polled *polled = &qp->polled;
-	bool watched, stream;
+	struct medge_stream *stream = &cq->stream;
+	bool watched, is;
 	u64 now;
 
 	if (READ_ONCE(poller->mode) != MEDGE_POLL_AUTO ||
@@ -360,10 +394,10 @@ void medge_poller_rang(struct medge_qp *qp, u64 began)
 		return;
 	/* Where threads ring at once, a count may be lost. */
 	now = ktime_get_ns();
-	WRITE_ONCE(polled->in_rings, READ_ONCE(polled->in_rings) + now - began);
-	WRITE_ONCE(cq->rings, READ_ONCE(cq->rings) + 1);
+	WRITE_ONCE(stream->in_rings, READ_ONCE(stream->in_rings) + now - began);
+	WRITE_ONCE(stream->rings, READ_ONCE(stream->rings) + 1);
 	WRITE_ONCE(poller->rings, READ_ONCE(poller->rings) + 1);
-	watched = now - READ_ONCE(polled->since) >=
+	watched = now - READ_ONCE(stream->since) >=
 		  MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC;
 	/* While it is awake for one, others cost nothing. */
 	if (!watched && !READ_ONCE(poller->streaming))
@@ -372,12 +406,14 @@ void medge_poller_rang(struct medge_qp *qp, u64 began)
 		return;
 
 	spin_lock_bh(&qp->lock);
-	stream = (READ_ONCE(poller->streaming) || is_stream(qp, now)) &&
-		 is_ahead(qp);
+	spin_lock(&cq->lock);
+	is = (READ_ONCE(poller->streaming) || is_stream(poller, stream, now)) &&
+	     is_ahead(qp, cq);
 	if (watched)
-		watch_for_stream(qp, now);
+		watch_for_stream(poller, cq, now);
+	spin_unlock(&cq->lock);
 	spin_unlock_bh(&qp->lock);
-	if (stream)
+	if (is)
 		take_stream(qp);
 	medge_qp_put(qp);
 }

@@ -46,6 +46,8 @@ enum {
 	MEDGE_STREAM_RINGS = 16,	/* at least */
 	/* Somebody else has had the poller's CPU: no streams for so long. */
 	MEDGE_STREAM_REST_MS = 100,
+	/* One that stopped, and goes on within so long, is still one. */
+	MEDGE_STREAM_PAUSE_MS = 50,
 };
 
 /**
@@ -59,9 +61,11 @@ enum {
  * @traffic: there was some, since it was last cleared
  * @rested: jiffies: from then on it may take streams
  * @streaming: it has taken a stream
+ * @found: looks at rings that found something, since it slept last; its own
  * @rings: doorbells of all that it could take
  * @cpu: where it should go when it wakes, or -1; an int, for xchg()
- * @allowed: for that; its own
+ * @stays: it has gone there; its own, as is what follows
+ * @allowed: where it might run before
  * @napi: by rail: the NAPI instance that its frames came from last; 0: none
  */
 struct medge_poller {
@@ -77,8 +81,10 @@ struct medge_poller {
 	u32 traffic;			/* or 0; a word, for xchg() */
 	unsigned long rested;
 	bool streaming;
+	u32 found;
 	unsigned long rings;
 	int cpu;
+	bool stays;
 	cpumask_var_t allowed;
 	wait_queue_head_t wait;
 	u32 napi[MEDGE_MAX_RAILS];
@@ -94,13 +100,6 @@ struct medge_poller {
  * @watched: the poller is awake, and looks: who posts need not ring. Changes
  *           under both poller->lock and qp->lock
  * @prod: the ring's, when the poller looked last; its own
- * @cq_rings: doorbells of its CQ's QPs at @since: those that follow tell a stream
- * @all_rings: poller->rings then
- * @in_rings: what they took, in ns
- * @since: ns; this and what follows under qp->lock
- * @reaped: how many CQEs its user had read then; wraps
- * @cpu: one that may be idle, and poll
- * @cpu_idle_us: how long it had been idle then, in all
  */
 struct medge_polled {
 	struct list_head entry;
@@ -110,13 +109,30 @@ struct medge_polled {
 	bool wanted;
 	bool watched;
 	u32 prod;
+};
 
-	u32 cq_rings;
+/**
+ * struct medge_stream - of a CQ: do the posts that complete into it make a stream?
+ * @rings: doorbells that led here, about
+ * @in_rings: what those since @since took, in ns, about
+ * @since: ns; this and what follows under cq->lock
+ * @rings_then: @rings at @since: those that follow tell a stream
+ * @all_rings: poller->rings then
+ * @reaped: how many CQEs its user had read then; wraps
+ * @cpu: one that may be idle, and poll
+ * @cpu_idle_us: how long it had been idle then, in all
+ *
+ * A user of many QPs may post to them one after the other, to each for a moment: by
+ * what one QP does alone, it would take as many rounds to see it.
+ */
+struct medge_stream {
+	u32 rings;
+	u64 in_rings;
+	u64 since;
+	u32 rings_then;
 	u32 reaped;
 	unsigned long all_rings;
 	int cpu;
-	u64 in_rings;
-	u64 since;
 	u64 cpu_idle_us;
 };
 
