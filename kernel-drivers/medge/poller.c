@@ -140,15 +140,16 @@ static void move(struct medge_poller *poller)
 		return;
 	cpumask_copy(poller->allowed, current->cpus_ptr);
 	if (!set_cpus_allowed_ptr(current, cpumask_of(cpu)))
-		poller->stays = true;
+		poller->stays = cpu;
 }
 
 /* Unless he has said so meanwhile, it may run where it might before. */
 static void end_stay(struct medge_poller *poller)
 {
-	if (poller->stays && cpumask_weight(current->cpus_ptr) == 1)
+	if (poller->stays >= 0 &&
+	    cpumask_equal(current->cpus_ptr, cpumask_of(poller->stays)))
 		set_cpus_allowed_ptr(current, poller->allowed);
-	poller->stays = false;
+	poller->stays = -1;
 }
 
 static void end_streams(struct medge_poller *poller)
@@ -506,6 +507,7 @@ int medge_poller_init(struct medge_device *dev)
 	poller->idle_us = MEDGE_POLL_IDLE_US;
 	poller->rested = jiffies;
 	poller->cpu = -1;
+	poller->stays = -1;
 	init_waitqueue_head(&poller->wait);
 	return 0;
 }

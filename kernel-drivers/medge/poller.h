@@ -64,7 +64,7 @@ enum {
  * @found: looks at rings that found something, since it slept last; its own
  * @rings: doorbells of all that it could take
  * @cpu: where it should go when it wakes, or -1; an int, for xchg()
- * @stays: it has gone there; its own, as is what follows
+ * @stays: where it has gone, or -1; its own, as is what follows
  * @allowed: where it might run before
  * @napi: by rail: the NAPI instance that its frames came from last; 0: none
  */
@@ -84,7 +84,7 @@ struct medge_poller {
 	u32 found;
 	unsigned long rings;
 	int cpu;
-	bool stays;
+	int stays;
 	cpumask_var_t allowed;
 	wait_queue_head_t wait;
 	u32 napi[MEDGE_MAX_RAILS];
