@@ -358,7 +358,8 @@ static bool is_stream(const struct medge_poller *poller,
 	if (ns > rings * MEDGE_STREAM_GAP_US * NSEC_PER_USEC &&
 	    READ_ONCE(stream->in_rings) < ns / 2)
 		return false;
-	return idle_us * NSEC_PER_USEC >= ns / 2 &&
+	/* Half of the time; some kernels count it by ticks, of which one may be missing. */
+	return 2 * idle_us * NSEC_PER_USEC + TICK_NSEC >= ns &&
 	       time_after_eq(jiffies, READ_ONCE(poller->rested));
 }
 

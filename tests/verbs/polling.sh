@@ -6,7 +6,9 @@
 #
 #   polling.sh [SECONDS]    under traffic; default 5
 #
-# lab: --rails 2 --mtu 9000
+# Streams are those for which system calls matter, and not what a host takes to wake up for each: so it stays awake.
+#
+# lab: --host awake --rails 2 --mtu 9000
 # lab: --rails 2 --mtu 1500 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
