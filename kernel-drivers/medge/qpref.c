@@ -49,6 +49,12 @@ void medge_qps_destroy(struct medge_qps *qps)
 	mutex_destroy(&qps->lock);
 }
 
+/* 0 and 1 are the special QPs' in verbs, and the last stands for all members of a group. */
+static bool is_reserved(u32 qpn)
+{
+	return qpn < 2 || qpn == BIT(24) - 1;
+}
+
 /*
  * A number of the block that has not been had since the block was drawn, any of
  * those. ib_core keeps QPs in an xarray by number: of 64 neighbours each takes a slot
@@ -58,20 +64,17 @@ static u32 draw_qpn(struct medge_qps *qps)
 {
 	u32 at;
 
-	if (!qps->unused) {
-		qps->block = round_down(get_random_u32_below(BIT(24)), 64);
-		qps->unused = ~0ULL;
-	}
-	at = get_random_u32_below(64);
-	at = (at + __ffs64(ror64(qps->unused, at))) % 64;
-	qps->unused &= ~BIT_ULL(at);
+	do {
+		if (!qps->unused) {
+			qps->block = round_down(get_random_u32_below(BIT(24)),
+						64);
+			qps->unused = ~0ULL;
+		}
+		at = get_random_u32_below(64);
+		at = (at + __ffs64(ror64(qps->unused, at))) % 64;
+		qps->unused &= ~BIT_ULL(at);
+	} while (is_reserved(qps->block + at));
 	return qps->block + at;
-}
-
-/* 0 and 1 are the special QPs' in verbs, and the last stands for all members of a group. */
-static bool is_reserved(u32 qpn)
-{
-	return qpn < 2 || qpn == BIT(24) - 1;
 }
 
 /* Under qps->lock. */
@@ -81,12 +84,8 @@ static int insert(struct medge_qps *qps, struct medge_qp_ref *ref, bool gsi)
 
 	do {
 		ref->qpn = gsi ? 1 : draw_qpn(qps);
-		if (!gsi && is_reserved(ref->qpn))
-			err = -EEXIST;
-		else
-			err = rhashtable_lookup_insert_fast(&qps->table,
-							    &ref->node,
-							    qpn_params);
+		err = rhashtable_lookup_insert_fast(&qps->table, &ref->node,
+						    qpn_params);
 	} while (err == -EEXIST && !gsi);
 	return err == -EEXIST ? -EBUSY : err;
 }

@@ -21,7 +21,7 @@ enum { WARM_UP = 16, MOST = 4096 };
 
 static struct pair pairs[MOST];
 
-/* KB, by a line of a file in /proc. */
+/* The sum of what lines of a file in /proc say of @name. */
 static long field(const char *path, const char *name)
 {
 	char line[256];
@@ -30,9 +30,12 @@ static long field(const char *path, const char *name)
 
 	if (!f)
 		die("%s", path);
-	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, strlen(name)))
-			value += strtol(line + strlen(name), NULL, 10);
+	while (fgets(line, sizeof(line), f)) {
+		const char *at = line + strspn(line, " ");
+
+		if (!strncmp(at, name, strlen(name)))
+			value += strtol(at + strlen(name), NULL, 10);
+	}
 	fclose(f);
 	return value;
 }
@@ -55,29 +58,17 @@ static long mapped_rings(void)
 	return bytes;
 }
 
-/* Free pages that CPUs keep for themselves: MemFree does not count them. */
-static long pages_of_cpus(void)
-{
-	char line[256];
-	long pages = 0, n;
-	FILE *f = fopen("/proc/zoneinfo", "r");
-
-	if (!f)
-		die("/proc/zoneinfo");
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, " count: %ld", &n) == 1)
-			pages += n;
-	fclose(f);
-	return pages;
-}
-
-/* Bytes the kernel has in use that are neither this process's own nor rings. */
+/*
+ * Bytes the kernel has in use that are neither this process's own nor rings. Free
+ * pages that CPUs keep for themselves are not in MemFree.
+ */
 static long kernel_bytes(void)
 {
 	sync();
 	return (field("/proc/meminfo", "MemTotal:") -
 		field("/proc/meminfo", "MemFree:") -
-		pages_of_cpus() * (sysconf(_SC_PAGESIZE) / 1024) -
+		field("/proc/zoneinfo", "count:") *
+			(sysconf(_SC_PAGESIZE) / 1024) -
 		field("/proc/meminfo", "Cached:") -
 		field("/proc/meminfo", "Buffers:") -
 		field("/proc/meminfo", "AnonPages:") -
