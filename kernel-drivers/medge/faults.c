@@ -194,6 +194,21 @@ void medge_faults_init(struct medge_qp *qp)
 
 void medge_faults_reset(struct medge_qp *qp)
 {
-	cancel_work_sync(&qp->faults.work);
+	struct medge_faults *f = &qp->faults;
+	struct sk_buff *skb;
+	u32 who;
+
+	cancel_work_sync(&f->work);
+	/* Set aside when no work could be let in any more. */
+	while ((skb = __skb_dequeue(&f->frames))) {
+		kfree_skb(skb);
+		qp->placing--;
+	}
+	for (who = 0; who < MEDGE_FAULTS; who++) {
+		if (!f->absent[who].mr)
+			continue;
+		medge_mr_put(f->absent[who].mr);
+		f->absent[who].mr = NULL;
+	}
 	memset(qp->faults.bad, 0, sizeof(qp->faults.bad));
 }
