@@ -37,6 +37,7 @@ static void dealloc_driver(struct ib_device *ibdev)
 	struct medge_device *dev = to_medge_device(ibdev);
 
 	medge_poller_destroy(dev);
+	medge_offload_destroy(&dev->offload);
 	medge_rails_destroy(dev);
 	medge_keys_destroy(dev);
 	medge_nodes_destroy(dev);
@@ -264,6 +265,7 @@ static int init_device(struct medge_device *dev, struct net_device *netdev)
 	medge_rails_init(dev);
 	medge_nodes_init(dev);
 	medge_keys_init(dev);
+	medge_offload_init(&dev->offload);
 	medge_quotas_init(&dev->quotas);
 	err = medge_qps_init(&dev->qps, MEDGE_MAX_QP);
 	if (err)
@@ -368,10 +370,13 @@ int medge_device_newlink(const char *name, struct net_device *netdev)
 	err = medge_rails_attach(dev);
 	rtnl_unlock();
 
-	if (err)
+	if (err) {
 		ib_dealloc_device(&dev->ibdev);
-	else
+	} else {
+		/* Most hosts have none, and it goes without. */
+		medge_offload_take(&dev->offload, NULL, 0);
 		err = register_device(dev, name);
+	}
 	put_device(&dev->ibdev.dev);
 	return err;
 }

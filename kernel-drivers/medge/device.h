@@ -14,6 +14,7 @@
 #include "keys.h"
 #include "mcast.h"
 #include "node.h"
+#include "offload.h"
 #include "poller.h"
 #include "qpref.h"
 #include "quota.h"
@@ -53,6 +54,7 @@ struct medge_device {
 	struct medge_nodes nodes;
 	struct medge_keys keys;
 	struct medge_poller poller;
+	struct medge_offload offload;
 	struct medge_qps qps;
 	struct xarray srqs;		/* XRC SRQs by number; RCU read */
 	atomic64_t dm_used;		/* bytes of device memory */

@@ -67,12 +67,8 @@ bool medge_faults_wait(struct medge_qp *qp, enum medge_fault who, u8 opcode,
 	return true;
 }
 
-void medge_faults_hold(struct medge_qp *qp, struct sk_buff *skb,
-		       struct medge_absent *absent)
+void medge_faults_hold(struct medge_qp *qp, struct sk_buff *skb)
 {
-	/* It is found again when it is needed, and may be there by then. */
-	medge_mr_put(absent->mr);
-	medge_count(qp->dev, page_faults);
 	__skb_queue_tail(&qp->faults.frames, skb);
 	start_work(qp);
 }
@@ -112,7 +108,7 @@ enum medge_nak medge_faults_place(struct medge_qp *qp, struct sk_buff *skb,
 
 		/* Who waits until a region is used no more must not preempt us. */
 		local_bh_disable();
-		nak = medge_place_piece(qp, skb, piece, false, &absent);
+		nak = medge_place_piece(qp, skb, piece, false, NULL, &absent);
 		local_bh_enable();
 		if (!absent.mr || bring(qp, &absent))
 			return nak;

@@ -61,9 +61,11 @@ void medge_faults_reset(struct medge_qp *qp);
 bool medge_faults_wait(struct medge_qp *qp, enum medge_fault who, u8 opcode,
 		       u32 op_no, struct medge_absent *absent);
 
-/* The same for the next piece of a frame, which counts in qp->placing. */
-void medge_faults_hold(struct medge_qp *qp, struct sk_buff *skb,
-		       struct medge_absent *absent);
+/*
+ * The next piece of a frame, which counts in qp->placing, has to be placed however long
+ * that takes. Under qp->lock.
+ */
+void medge_faults_hold(struct medge_qp *qp, struct sk_buff *skb);
 
 /* What medge_place_piece() does, however long it takes. Sleeps. */
 enum medge_nak medge_faults_place(struct medge_qp *qp, struct sk_buff *skb,

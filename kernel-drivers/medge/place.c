@@ -4,6 +4,7 @@
 #include <linux/skbuff.h>
 
 #include "compat.h"
+#include "offload.h"
 #include "place.h"
 #include "snap.h"
 
@@ -223,9 +224,15 @@ static bool source_read(struct source *src, u8 *to, u32 len)
  * Where there is no microcode for it, memmove() has a better instruction than memcpy() for
  * what lies alike in its pages, as long messages between aligned buffers do.
  */
-static void put_page_part(struct page *page, u32 off, const u8 *from, u32 len)
+static void put_page_part(struct medge_walk *w, struct page *page, u32 off,
+			  const u8 *from, u32 len)
 {
-	void *to = kmap_local_page(page);
+	void *to;
+
+	if (unlikely(w->copies) &&
+	    medge_copies_add(w->copies, w->mr, page, off, from, len))
+		return;
+	to = kmap_local_page(page);
 
 	memmove(to + off, from, len);
 	flush_dcache_page(page);
@@ -244,7 +251,7 @@ static bool walk_write(struct medge_walk *w, struct source *src, u32 len)
 		n = medge_walk_next(w, min(len, src->have), &page, &off);
 		if (!n)
 			return false;
-		put_page_part(page, off, src->data, n);
+		put_page_part(w, page, off, src->data, n);
 		source_use(src, n);
 		len -= n;
 	}
@@ -376,7 +383,7 @@ static bool place_atomic(struct medge_walk *w, struct sk_buff *skb,
 
 static bool place_write(struct medge_qp *qp, struct sk_buff *skb,
 			const struct medge_op *op, bool locked,
-			struct medge_absent *absent)
+			struct medge_copies *copies, struct medge_absent *absent)
 {
 	struct medge_sge sge = {
 		.addr = op->addr + op->offset,
@@ -388,6 +395,7 @@ static bool place_write(struct medge_qp *qp, struct sk_buff *skb,
 	medge_walk_start(&w, qp, medge_op_pd(qp, op), IB_ACCESS_REMOTE_WRITE,
 			 &sge, 1, 0, op->len);
 	w.locked = locked;
+	w.copies = copies;
 	w.absent = absent;
 	if (write_piece(&w, skb, op))
 		return true;
@@ -399,7 +407,7 @@ static bool place_write(struct medge_qp *qp, struct sk_buff *skb,
 
 static bool place_send(struct medge_qp *qp, struct sk_buff *skb,
 		       const struct medge_piece *piece, bool locked,
-		       struct medge_absent *absent)
+		       struct medge_copies *copies, struct medge_absent *absent)
 {
 	const struct medge_op *op = &piece->op;
 	const struct medge_recv_snap *snap;
@@ -409,13 +417,14 @@ static bool place_send(struct medge_qp *qp, struct sk_buff *skb,
 	medge_walk_start(&w, qp, snap->pd, IB_ACCESS_LOCAL_WRITE, snap->sge,
 			 snap->num_sge, op->offset, op->len);
 	w.locked = locked;
+	w.copies = copies;
 	w.absent = absent;
 	return write_piece(&w, skb, op);
 }
 
 static bool place_response(struct medge_qp *qp, struct sk_buff *skb,
 			   const struct medge_op *op, bool locked,
-			   struct medge_absent *absent)
+			   struct medge_copies *copies, struct medge_absent *absent)
 {
 	const struct medge_send_snap *snap = medge_snap_send(qp, op->op_no);
 	struct medge_walk w;
@@ -424,6 +433,7 @@ static bool place_response(struct medge_qp *qp, struct sk_buff *skb,
 			 medge_snap_sges(snap), snap->wqe.num_sge, op->offset,
 			 op->len);
 	w.locked = locked;
+	w.copies = copies;
 	w.absent = absent;
 	if (medge_snap_is_atomic(snap))
 		return place_atomic(&w, skb, op);
@@ -432,6 +442,7 @@ static bool place_response(struct medge_qp *qp, struct sk_buff *skb,
 
 enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
 				 const struct medge_piece *piece, bool locked,
+				 struct medge_copies *copies,
 				 struct medge_absent *absent)
 {
 	const struct medge_op *op = &piece->op;
@@ -442,16 +453,16 @@ enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
 	case MEDGE_OP_WRITE:
 	case MEDGE_OP_WRITE_IMM:
 	case MEDGE_OP_ATOMIC_WRITE:
-		return place_write(qp, skb, op, locked, absent) ?
+		return place_write(qp, skb, op, locked, copies, absent) ?
 		       MEDGE_NAK_NONE : MEDGE_NAK_ACCESS;
 	case MEDGE_OP_SEND:
 	case MEDGE_OP_SEND_IMM:
 	case MEDGE_OP_SEND_INV:
 		/* The receiver's own fault (IBTA 9.9.3.1). */
-		return place_send(qp, skb, piece, locked, absent) ?
+		return place_send(qp, skb, piece, locked, copies, absent) ?
 		       MEDGE_NAK_NONE : MEDGE_NAK_OPERATION;
 	case MEDGE_OP_RESPONSE:
-		return place_response(qp, skb, op, locked, absent) ?
+		return place_response(qp, skb, op, locked, copies, absent) ?
 		       MEDGE_NAK_NONE : MEDGE_NAK_ACCESS;
 	default:
 		return MEDGE_NAK_INVALID_REQUEST;

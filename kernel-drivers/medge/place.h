@@ -5,6 +5,8 @@
 
 #include "qp.h"
 
+struct medge_copies;
+
 /**
  * struct medge_walk - a way through the memory of a list of SGEs
  * @qp: who goes it
@@ -19,6 +21,7 @@
  * @base: where @sge begins in them, in bytes
  * @locked: under @qp's lock
  * @fault: an SGE may not be used so, or is not there; the way ends there
+ * @copies: what is written is to be copied by them, where they can; NULL: there are none
  * @absent: if it is not there: what; NULL: of no interest
  */
 struct medge_walk {
@@ -34,6 +37,7 @@ struct medge_walk {
 	u64 base;
 	bool locked;
 	bool fault;
+	struct medge_copies *copies;
 	struct medge_absent *absent;
 };
 
@@ -79,15 +83,17 @@ bool medge_walk_end(struct medge_walk *w);
 bool medge_walk_read(struct medge_walk *w, void *to, u32 len);
 
 /*
- * Copy a piece of a received frame to where it belongs. The key, its rights
- * and bounds are checked here and now. Any context, @locked or without qp->lock;
- * if without, qp->placing keeps the snapshots as they are.
+ * Copy a piece of a received frame to where it belongs, or have @copies do so, if
+ * that is not NULL. The key, its rights and bounds are checked here and now. Any
+ * context, @locked or without qp->lock; if without, qp->placing keeps the snapshots
+ * as they are.
  *
  * If memory is not there, @absent says what, and the caller has to put the
  * region it holds; the piece can be placed again, from its beginning.
  */
 enum medge_nak medge_place_piece(struct medge_qp *qp, struct sk_buff *skb,
 				 const struct medge_piece *piece, bool locked,
+				 struct medge_copies *copies,
 				 struct medge_absent *absent);
 
 /*

@@ -5,6 +5,7 @@
 
 #include "device.h"
 #include "compat.h"
+#include "offload.h"
 #include "place.h"
 #include "qp.h"
 #include "rail.h"
@@ -75,7 +76,7 @@ static bool may_receive(const struct medge_qp *qp, const struct medge_rx_l2 *l2)
 /* How it went with a piece. */
 enum place {
 	PLACED,		/* or it cannot be */
-	LATER,		/* its memory is absent; somebody cares for the frame */
+	LATER,		/* it is being copied, or its memory is absent: its frame is cared for */
 	FAILED,		/* the QP has, meanwhile, and the piece is of no matter */
 };
 
@@ -97,24 +98,33 @@ static enum place end_placing(struct medge_qp *qp)
 /* Copy a piece; a large one without the lock, so that several CPUs can at once. */
 static enum place place(struct medge_qp *qp, struct sk_buff *skb,
 			const struct medge_piece *piece, enum medge_nak *nak)
+	__must_hold(&qp->lock)
 {
+	bool locked = piece->op.len <= RX_COPY_LOCKED, given = false;
 	struct medge_absent absent = {};
-	bool locked = piece->op.len <= RX_COPY_LOCKED;
 
 	if (locked) {
-		*nak = medge_place_piece(qp, skb, piece, true, &absent);
+		*nak = medge_place_piece(qp, skb, piece, true, NULL, &absent);
 		if (likely(!absent.mr))
 			return PLACED;
 		qp->placing++;
 	} else {
 		qp->placing++;
 		spin_unlock(&qp->lock);
-		*nak = medge_place_piece(qp, skb, piece, false, &absent);
+		if (unlikely(medge_offload_wants(&qp->dev->offload, piece->op.len)))
+			given = medge_offload_piece(qp, skb, piece, nak, &absent);
+		else
+			*nak = medge_place_piece(qp, skb, piece, false, NULL, &absent);
 		spin_lock(&qp->lock);
+		if (given)
+			return LATER;
 		if (likely(!absent.mr))
 			return end_placing(qp);
 	}
-	medge_faults_hold(qp, skb, &absent);
+	/* It is found again when it is needed, and may be there by then. */
+	medge_mr_put(absent.mr);
+	medge_count(qp->dev, page_faults);
+	medge_faults_hold(qp, skb);
 	return LATER;
 }
 
@@ -159,21 +169,17 @@ void medge_receive_released(struct medge_qp *qp, struct sk_buff_head *used)
 	}
 }
 
-void medge_receive_again(struct medge_qp *qp, struct sk_buff *skb)
-	__must_hold(&qp->lock)
+/* A piece that was set aside is placed, or cannot be: its frame goes on. */
+static void go_on(struct medge_qp *qp, struct sk_buff *skb,
+		  const struct medge_piece *piece, enum medge_nak nak)
+	__releases(&qp->lock)
 {
 	struct medge_rx *rx = skb_rx(skb);
 	struct sk_buff_head used;
-	struct medge_piece piece;
-	enum medge_nak nak;
 
 	__skb_queue_head_init(&used);
-	medge_conn_piece(rx, skb->data, &piece);
-	spin_unlock_bh(&qp->lock);
-	nak = medge_faults_place(qp, skb, &piece);
-	spin_lock_bh(&qp->lock);
 	if (end_placing(qp) == PLACED) {
-		medge_conn_placed(qp->conn, qp->now, rx, &piece, nak);
+		medge_conn_placed(qp->conn, qp->now, rx, piece, nak);
 		proceed(qp, rx, &used);
 		medge_receive_released(qp, &used);
 	} else {
@@ -181,7 +187,35 @@ void medge_receive_again(struct medge_qp *qp, struct sk_buff *skb)
 	}
 	medge_send_unlock(qp);
 	medge_skbs_used(&used);
+}
+
+void medge_receive_piece(struct sk_buff *skb, struct medge_piece *piece)
+{
+	medge_conn_piece(skb_rx(skb), skb->data, piece);
+}
+
+void medge_receive_again(struct medge_qp *qp, struct sk_buff *skb)
+	__must_hold(&qp->lock)
+{
+	struct medge_piece piece;
+	enum medge_nak nak;
+
+	medge_receive_piece(skb, &piece);
+	spin_unlock_bh(&qp->lock);
+	nak = medge_faults_place(qp, skb, &piece);
 	spin_lock_bh(&qp->lock);
+	go_on(qp, skb, &piece, nak);
+	spin_lock_bh(&qp->lock);
+}
+
+void medge_receive_copied(struct medge_qp *qp, struct sk_buff *skb,
+			  enum medge_nak nak)
+{
+	struct medge_piece piece;
+
+	medge_receive_piece(skb, &piece);
+	spin_lock_bh(&qp->lock);
+	go_on(qp, skb, &piece, nak);
 }
 
 /*

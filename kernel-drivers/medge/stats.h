@@ -46,6 +46,9 @@ struct rdma_hw_stats;
 	X(doorbells)		/* post calls that entered the kernel */ \
 	X(poller_wakes)		/* times the poller ended its sleep */	\
 	X(page_faults)		/* waits for memory that is paged on demand */ \
+	X(offload_frames)	/* copied by a DMA engine */	\
+	X(offload_bytes)	/* of them, that were */	\
+	X(offload_again)	/* of the frames: by a CPU then, as it could not */ \
 	X(loop_skbs)		/* given to a device of this host by a copy */ \
 	X(loop_bytes)		/* of them, headers included */
 

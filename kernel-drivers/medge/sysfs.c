@@ -16,6 +16,9 @@
  *           bytes; nothing: there is none any more
  *   loopback how QPs of this host are reached: what is sent is copied to where it
  *           belongs (copy), or goes through the network's queues (frames)
+ *   offload which DMA engine copies what is received, and from how many bytes of a
+ *           frame on; write off, auto (any that is no slower than the CPU), or the
+ *           name of a channel, and a length if that is not to be measured
  *   polling whose QPs the device's poller looks at, in the same way: nobody's
  *           (off), theirs who asked for it, these and streams while a CPU
  *           idles (auto), or all
@@ -187,6 +190,41 @@ static ssize_t loopback_store(struct device *device,
 }
 static DEVICE_ATTR_RW(loopback);
 
+static ssize_t offload_show(struct device *device,
+			    struct device_attribute *attr, char *buf)
+{
+	return medge_offload_show(&device_of(device)->offload, buf);
+}
+
+static ssize_t offload_store(struct device *device,
+			     struct device_attribute *attr,
+			     const char *buf, size_t count)
+{
+	struct medge_offload *offload = &device_of(device)->offload;
+	char words[64], *least_word, *name;
+	u32 least = 0;
+	int err = 0;
+
+	if (strscpy(words, buf, sizeof(words)) < 0)
+		return -EINVAL;
+	least_word = strim(words);
+	name = strsep(&least_word, " ");
+	if (!*name)
+		return -EINVAL;
+	if (least_word && (kstrtou32(least_word, 0, &least) || !least ||
+			   least > MEDGE_OFFLOAD_NEVER))
+		return -EINVAL;
+	if (!strcmp(name, "off")) {
+		if (least)
+			return -EINVAL;
+		medge_offload_drop(offload);
+	} else {
+		err = medge_offload_take(offload, strcmp(name, "auto") ? name : NULL, least);
+	}
+	return err ? err : count;
+}
+static DEVICE_ATTR_RW(offload);
+
 static ssize_t polling_show(struct device *device,
 			    struct device_attribute *attr, char *buf)
 {
@@ -303,6 +341,7 @@ static struct attribute *attrs[] = {
 	&dev_attr_held_max_kib.attr,
 	&dev_attr_integrity.attr,
 	&dev_attr_loopback.attr,
+	&dev_attr_offload.attr,
 	&dev_attr_paths.attr,
 	&dev_attr_polling.attr,
 	&dev_attr_polling_idle_us.attr,

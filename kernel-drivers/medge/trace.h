@@ -292,6 +292,29 @@ TRACE_EVENT(medge_path,
 		  div_u64(__entry->srtt, NSEC_PER_USEC))
 );
 
+/* A DMA engine was measured: ns for a copy of so many bytes, one of several. */
+TRACE_EVENT(medge_engine,
+	TP_PROTO(const char *chan, u32 len, u64 cpu, u64 handed, u64 engine),
+	TP_ARGS(chan, len, cpu, handed, engine),
+	TP_STRUCT__entry(
+		__array(char, chan, 32)
+		__field(u32, len)
+		__field(u64, cpu)
+		__field(u64, handed)
+		__field(u64, engine)
+	),
+	TP_fast_assign(
+		strscpy(__entry->chan, chan, sizeof(__entry->chan));
+		__entry->len = len;
+		__entry->cpu = cpu;
+		__entry->handed = handed;
+		__entry->engine = engine;
+	),
+	TP_printk("%s len %u cpu_ns %llu handed_ns %llu engine_ns %llu",
+		  __entry->chan, __entry->len, __entry->cpu, __entry->handed,
+		  __entry->engine)
+);
+
 #endif /* MEDGE_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

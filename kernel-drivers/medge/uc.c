@@ -297,7 +297,7 @@ static bool receive(struct medge_qp *qp, struct sk_buff *skb,
 	uc->receiving = op->op_no == uc->rx_msg && op->offset == uc->rx_offset &&
 			op->opcode == uc->rx_op.opcode &&
 			op->op_len == uc->rx_op.op_len &&
-			!medge_place_piece(qp, skb, &piece, true, &absent);
+			!medge_place_piece(qp, skb, &piece, true, NULL, &absent);
 	/* The message is lost, but the next one finds the memory there. */
 	if (absent.mr)
 		medge_faults_wait(qp, MEDGE_FAULT_AHEAD, 0, op->op_no, &absent);
