@@ -5,6 +5,7 @@ By programs that have both ends and try what they compare in turns: perftest's w
 """
 import os
 import pathlib
+import re
 
 from nodes import program, run
 
@@ -17,6 +18,10 @@ REORDERED = [0, 1, 5, 25]
 LOCAL = [4096, 65536, MIB, 4 * MIB]
 # As injection.c has them.
 INJECTED = [8, 64, 256, 512, 1024]
+# As offload.c measures them; and of writes, with the engine from so many bytes of a frame on.
+ENGINE = [1024, 2048, 4096, 8192, 16384, 32768, 65536]
+OFFLOADED = [65536, MIB, 4 * MIB]
+OFFLOAD_LEAST = 4096
 INLINE_MOST = {'medge': 1024, 'rxe': 512, 'siw': 80}
 
 
@@ -134,9 +139,75 @@ class Injection:
         return {'value': value['kernel 64'], **value}
 
 
+def offload(words):
+    """Whose copies an engine makes, of both devices: of the tests' engine in software."""
+    for node in 'ab':
+        pathlib.Path('/sys/class/infiniband/medge_%s/offload' % node).write_text(words)
+
+
+def engine():
+    """The name of the engine's first channel, which is there from here on."""
+    if not pathlib.Path('/sys/module/soft_dma').exists():
+        run('insmod', os.environ['BENCH_ENGINE'])
+    return sorted(pathlib.Path('/sys/class/dma').glob('dma*chan*'))[0].name
+
+
+class Engine:
+    """What a copy takes, by the CPU and by an engine, as the module finds its threshold."""
+    fields = ['value'] + ['%s %d' % (who, size) for size in ENGINE for who in ('cpu', 'handed', 'engine')]
+
+    def name(self):
+        return 'engine'
+
+    def unit(self):
+        return 'ns'
+
+    def measure(self, _devices, _seconds, _last):
+        tracing = pathlib.Path('/sys/kernel/tracing')
+        if not (tracing / 'trace').exists():
+            run('mount', '-t', 'tracefs', 'none', tracing)
+        (tracing / 'trace').write_text('')
+        (tracing / 'events/medge/medge_engine/enable').write_text('1')
+        try:
+            pathlib.Path('/sys/class/infiniband/medge_a/offload').write_text(engine())
+        finally:
+            (tracing / 'events/medge/medge_engine/enable').write_text('0')
+            offload('off')
+        value = {}
+        for size, *took in re.findall(r'medge_engine: .* len (\d+) cpu_ns (\d+) handed_ns (\d+) engine_ns (\d+)',
+                                      (tracing / 'trace').read_text()):
+            value.update({'%s %s' % (who, size): float(ns) for who, ns in zip(('cpu', 'handed', 'engine'), took)})
+        return {'value': value['engine 65536'], **value}
+
+
+class Offloaded:
+    """Writes whose copies the CPU makes, or the engine."""
+    def __init__(self, size, who):
+        self.size, self.who = size, who
+
+    def name(self):
+        return 'copied by the %s %d' % (self.who, self.size)
+
+    def unit(self):
+        return 'MB/s'
+
+    def measure(self, devices, seconds, _last):
+        if self.who == 'engine':
+            engine()
+            offload('auto %d' % OFFLOAD_LEAST)
+        try:
+            return bandwidth(devices, self.size, seconds)
+        finally:
+            offload('off')
+
+
+def offloads():
+    return [Engine()] + [Offloaded(size, who) for size in OFFLOADED for who in ('cpu', 'engine')]
+
+
 def experiments(kind):
     """All of them, of a kind of device."""
     ways = ['copy', 'frames'] if kind == 'medge' else ['']
     return ([Overlap(size) for size in OVERLAPPED] + [IsoSurface(unit) for unit in UNITS] +
             [Reordered(percent) for percent in REORDERED] + [Local(size, how) for size in LOCAL for how in ways] +
-            [Injection()])
+            [Injection()] + (offloads() if kind == 'medge' else []))

@@ -38,6 +38,8 @@ bench_build() {
 	kernel_build lab
 	module_make "$BENCH/bare" bare
 	BENCH_BARE=$MODULE
+	module_make "$REPO/tests/verbs/soft_dma" soft_dma
+	export BENCH_ENGINE=$MODULE
 	"$LAB/lab" build perftest
 }
 
