@@ -247,6 +247,34 @@ static void what_waits__asks_early(void)
 	CHECK(medge_cong_sent(&p.cong, p.now + 1, RUN_LEN, false));
 }
 
+/*
+ * Frames of several ops are shorter than a full one, and may be shorter than a window
+ * that is less than that, too: the window of who waits for each one's ack is filled.
+ */
+static void short_frames_of_a_paced_flow__fill_its_window(void)
+{
+	u32 bytes = FRAME - 800, i;
+	struct path p;
+
+	path_init(&p);
+	p.cong.window = FRAME - 400;
+	p.cong.threshold = p.cong.window;
+	for (i = 0; i < 20 && p.cong.window < FRAME; i++) {
+		u64 until = medge_cong_paced_until(&p.cong);
+
+		if (until != ~0ULL)
+			p.now = max(p.now, until);
+		CHECK(medge_cong_may_send(&p.cong, p.now));
+		CHECK(medge_cong_sent(&p.cong, p.now, bytes, true));
+		CHECK(!medge_cong_may_send(&p.cong, p.now));
+		p.now += 50 * USEC;
+		medge_cong_forgot(&p.cong, bytes);
+		medge_cong_acked(&p.cong, bytes);
+		medge_cong_measured(&p.cong, p.now, p.now - 50 * USEC, 50 * USEC);
+	}
+	CHECK(p.cong.window >= FRAME);
+}
+
 /* A path that has become longer is not taken for a full one for ever. */
 static void longer_route__is_believed_in_the_end(void)
 {
@@ -325,6 +353,7 @@ int main(int argc, char **argv)
 	RUN(many_losses__are_a_full_queue);
 	RUN(timeout__begins_anew_unless_it_was_wrong);
 	RUN(below_a_frame__frames_are_paced);
+	RUN(short_frames_of_a_paced_flow__fill_its_window);
 	RUN(longer_route__is_believed_in_the_end);
 	RUN(one_go_after_the_other__asks_once_a_window);
 	RUN(what_waits__asks_early);

@@ -149,8 +149,9 @@ bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, bool more)
 	g->last = now;
 	g->inflight += bytes;
 	g->unasked += bytes;
-	g->limited |= g->inflight >= g->window;
-	if (g->unasked < unasked_max(g, bytes, more))
+	/* Who is paced waits for each frame's ack, be it shorter than the window. */
+	g->limited |= g->inflight >= g->window || (is_paced(g) && more);
+	if (!is_paced(g) && g->unasked < unasked_max(g, bytes, more))
 		return false;
 	g->unasked = 0;
 	return true;
