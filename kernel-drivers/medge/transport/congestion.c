@@ -129,13 +129,16 @@ static void wake(struct medge_cong *g, u64 now)
 
 /*
  * Acks keep a window moving; where nothing waits for them, neither behind what is
- * sent in one go, nor behind a first run, an ack for each window will do.
+ * sent in one go, nor behind a first run, an ack for each window will do. A small
+ * window moves by frames rather than by parts of them, and not by each, if it has more.
  */
 static u32 unasked_max(const struct medge_cong *g, u32 bytes, bool more)
 {
 	u32 go = more ? bytes : g->burst;
 
-	return g->inflight > go ? g->window / PARTS : g->window;
+	if (g->inflight <= go)
+		return g->window;
+	return max(g->window / PARTS, min(g->window / 2, 2 * g->frame));
 }
 
 bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, bool more)
