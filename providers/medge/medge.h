@@ -44,12 +44,14 @@ struct medge_pd {
  * @silent: the QP that was last posted to without ringing for it; or NULL
  * @polls: in vain, since the last look at its ring
  * @patience: so many are well
+ * @looked_at: whose ring it was, only to compare with
  * @taken: how far the kernel was at that look
  */
 struct medge_spin {
 	_Atomic(struct medge_qp *) silent;
 	uint32_t polls;
 	uint32_t patience;
+	const struct medge_qp *looked_at;
 	uint32_t taken;
 };
 

@@ -44,8 +44,9 @@ bool medge_spin_empty(struct medge_cq *cq, uint32_t *qp_handle)
 	if (!qp || ++spin->polls <= spin->patience)
 		return false;
 	spin->polls = 0;
-	if (!medge_ring_is_untaken(&qp->sq.ring, &taken) ||
+	if (!medge_ring_is_untaken(&qp->sq.ring, &taken) || qp != spin->looked_at ||
 	    taken != spin->taken) {
+		spin->looked_at = qp;
 		spin->taken = taken;
 		spin->patience = PATIENCE;
 		return false;
