@@ -17,6 +17,7 @@
 #include <linux/netdevice.h>
 #include <linux/refcount.h>
 #include <linux/skbuff.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
@@ -25,6 +26,10 @@
 #include <linux/unaligned.h>
 #else	/* 6.12 */
 #include <asm/unaligned.h>
+#endif
+
+#ifndef HAVE_system_dfl_wq	/* 6.18 */
+#define system_dfl_wq system_unbound_wq
 #endif
 
 /* 7.2. Pin user memory: the name and arguments change every few years. */

@@ -6,6 +6,7 @@
 #include <linux/tick.h>
 #include <net/busy_poll.h>
 
+#include "compat.h"
 #include "cq.h"
 #include "device.h"
 #include "poller.h"
@@ -185,19 +186,49 @@ static u64 tasks_had(int cpu)
 }
 
 /*
- * Somebody else wants this CPU, and nobody asked for this thread: who posts
- * rings while it is away. Streams were taken because the CPU had nothing to do;
- * a task that has it at a tick ends that. ksoftirqd does not: it may well be
- * there for our frames.
+ * Tasks had @ns of this CPU. Return: of late they have had so much that it can no
+ * longer be said to idle. One tick may well find a worker that is soon gone.
+ */
+static bool is_shared(struct medge_poller *poller, u64 ns)
+{
+	if (time_after(jiffies, poller->lent_since +
+			       msecs_to_jiffies(MEDGE_STREAM_REST_MS))) {
+		poller->lent_since = jiffies;
+		poller->lent = 0;
+	}
+	poller->lent += ns;
+	return poller->lent >= MEDGE_STREAM_LENT_MS * NSEC_PER_MSEC;
+}
+
+/* On another CPU: the thread has not come back. */
+static void unwatch_absent(struct work_struct *work)
+{
+	unwatch_all(container_of(to_delayed_work(work), struct medge_poller,
+				 absent));
+}
+
+/*
+ * Somebody else wants this CPU, and nobody asked for this thread. Streams were taken
+ * because the CPU had nothing to do; tasks that have it at ticks end that. ksoftirqd
+ * does not: it may well be there for our frames. Who posts rings while this thread is
+ * away; but if that was not for long the last time, not before it is so now: to have
+ * each of many QPs ring once costs more.
  */
 static void step_aside(struct medge_poller *poller)
 {
 	int cpu = raw_smp_processor_id();
-	u64 had = tasks_had(cpu);
+	u64 had = tasks_had(cpu), left;
 
-	unwatch_all(poller);
+	if (poller->away >= MEDGE_STREAM_AWAY_US * NSEC_PER_USEC)
+		unwatch_all(poller);
+	else
+		queue_delayed_work(system_dfl_wq, &poller->absent,
+				   msecs_to_jiffies(MEDGE_STREAM_ABSENT_MS));
+	left = ktime_get_ns();
 	cond_resched();
-	if (tasks_had(cpu) == had)
+	poller->away = ktime_get_ns() - left;
+	cancel_delayed_work(&poller->absent);
+	if (!is_shared(poller, tasks_had(cpu) - had))
 		return;
 	WRITE_ONCE(poller->rested,
 		   jiffies + msecs_to_jiffies(MEDGE_STREAM_REST_MS));
@@ -476,6 +507,7 @@ static void stop(struct medge_poller *poller)
 {
 	if (poller->task)
 		kthread_stop(poller->task);
+	cancel_delayed_work_sync(&poller->absent);
 	WRITE_ONCE(poller->task, NULL);
 }
 
@@ -510,6 +542,7 @@ int medge_poller_init(struct medge_device *dev)
 	poller->cpu = -1;
 	poller->stays = -1;
 	init_waitqueue_head(&poller->wait);
+	INIT_DELAYED_WORK(&poller->absent, unwatch_absent);
 	return 0;
 }
 

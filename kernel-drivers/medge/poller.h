@@ -15,6 +15,7 @@
 #include <linux/sched.h>
 #include <linux/skbuff.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "transport/wire.h"
 
@@ -44,7 +45,11 @@ enum {
 	MEDGE_STREAM_GAP_US = 250,
 	MEDGE_STREAM_AHEAD = 4,		/* ops; and posts for each completion */
 	MEDGE_STREAM_RINGS = 16,	/* at least */
-	/* Somebody else has had the poller's CPU: no streams for so long. */
+	/* It was away for less, and will be, it is thought; posts wait no longer than that. */
+	MEDGE_STREAM_AWAY_US = 500,
+	MEDGE_STREAM_ABSENT_MS = 2,
+	/* Others have had so much of its CPU; then there are no streams for so long. */
+	MEDGE_STREAM_LENT_MS = 20,
 	MEDGE_STREAM_REST_MS = 100,
 	/* One that stopped, and goes on within so long, is still one. */
 	MEDGE_STREAM_PAUSE_MS = 50,
@@ -60,6 +65,9 @@ enum {
  * @idle_us: how long it stays awake for nothing; read without a lock
  * @traffic: there was some, since it was last cleared
  * @rested: jiffies: from then on it may take streams
+ * @lent: ns that others had of its CPU since @lent_since (jiffies); its own
+ * @away: ns that it was, when others wanted its CPU last; its own
+ * @absent: it is, for longer than was to be expected
  * @streaming: it has taken a stream
  * @found: looks at rings that found something, since it slept last; its own
  * @rings: doorbells of all that it could take
@@ -80,6 +88,10 @@ struct medge_poller {
 	u32 idle_us;
 	u32 traffic;			/* or 0; a word, for xchg() */
 	unsigned long rested;
+	unsigned long lent_since;
+	u64 lent;
+	u64 away;
+	struct delayed_work absent;
 	bool streaming;
 	u32 found;
 	unsigned long rings;
