@@ -13,8 +13,6 @@
 #include "trace.h"
 
 enum {
-	/* Bytes of a message that become visible after all others: see place.c. */
-	TAIL = 8,
 	/* Lengths that are measured, */
 	MEASURED_LEAST = 1 << 10,
 	MEASURED_MOST = 1 << 16,
@@ -99,6 +97,9 @@ static bool submit(struct dma_chan *chan, const struct stretch *s,
 	bool ok = false;
 
 	if (!is_dma_copy_aligned(chan->device, offset_in_page(s->from), s->to_off, s->len))
+		return false;
+	/* Where they do not see CPUs' caches, what shares a line with others is not theirs. */
+	if (!IS_ALIGNED(s->to_off | s->len, dma_get_cache_alignment()))
 		return false;
 	unmap = map(chan, s);
 	if (!unmap)
@@ -227,11 +228,6 @@ static void end(struct medge_copies *c)
 	kfree(c);
 }
 
-static u32 tail_of(const struct medge_op *op)
-{
-	return op->offset + op->len == op->op_len ? min_t(u32, op->len, TAIL) : 0;
-}
-
 static enum medge_nak place_tail(struct medge_qp *qp, struct sk_buff *skb,
 				 const struct medge_piece *piece, u32 tail,
 				 struct medge_absent *absent)
@@ -284,7 +280,7 @@ bool medge_offload_piece(struct medge_qp *qp, struct sk_buff *skb,
 		*nak = medge_place_piece(qp, skb, piece, false, NULL, absent);
 		return false;
 	}
-	c->tail = tail_of(&piece->op);
+	c->tail = medge_place_last(&piece->op);
 	body.op.len -= c->tail;
 	c->nak = medge_place_piece(qp, skb, &body, false, c, absent);
 	*nak = c->nak;

@@ -277,8 +277,6 @@ bool medge_place_datagram(struct medge_qp *qp,
 }
 
 enum {
-	/* Bytes of a message that become visible after all others. */
-	LAST_BYTES = 8,
 	/* Pieces up to this are small: what they cost is not the copy. */
 	SMALL = 512,
 };
@@ -349,13 +347,11 @@ static bool write_small(struct medge_walk *w, struct sk_buff *skb,
 static bool write_piece(struct medge_walk *w, struct sk_buff *skb,
 			const struct medge_op *op)
 {
-	u32 len = op->len, last = 0;
+	u32 len = op->len, last = medge_place_last(op);
 	struct source src;
-	u8 tail[LAST_BYTES];
+	u8 tail[MEDGE_LAST_BYTES];
 	bool ok;
 
-	if (op->offset + len == op->op_len)
-		last = min_t(u32, len, LAST_BYTES);
 	if (len <= SMALL && write_small(w, skb, op, last))
 		return medge_walk_end(w);
 	source_start(&src, skb, op->data_off);

@@ -82,6 +82,16 @@ bool medge_walk_end(struct medge_walk *w);
 /* Copy the next @len bytes of the way to @to. */
 bool medge_walk_read(struct medge_walk *w, void *to, u32 len);
 
+/* Bytes of a message that become visible after all others. */
+enum { MEDGE_LAST_BYTES = 8 };
+
+/* How many of a piece are such. */
+static inline u32 medge_place_last(const struct medge_op *op)
+{
+	return op->offset + op->len == op->op_len ?
+	       min_t(u32, op->len, MEDGE_LAST_BYTES) : 0;
+}
+
 /*
  * Copy a piece of a received frame to where it belongs, or have @copies do so, if
  * that is not NULL. The key, its rights and bounds are checked here and now. Any

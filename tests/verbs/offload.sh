@@ -201,7 +201,7 @@ gone() {
 }
 
 ROUNDS=40 MS=300 KILLS=6 ENDINGS=20
-[ "${KERNEL:-}" != debug ] || ROUNDS=8 MS=100 KILLS=3 ENDINGS=5
+[ "${KERNEL:-}" != debug ] || ROUNDS=6 MS=50 KILLS=3 ENDINGS=5
 choose_seed
 PATTERN=$(program verbs_pattern) && ORDER=$(program verbs_order) && OFFLOAD=$(program verbs_offload) &&
 	ODP=$(program verbs_odp) || exit
