@@ -127,7 +127,7 @@ traces() {
 	echo 8192 >"$TRACE/buffer_size_kb"
 	echo 1 >"$TRACE/events/medge/enable"
 	echo 1 >"$TRACE/tracing_on"
-	# Frames that overtake others, a SEND that comes before its receive, a refusal, a rail that goes.
+	# Frames that overtake others, a SEND that comes before its receive, a refusal, a rail that goes, a DMA engine that comes.
 	tc -n a qdisc replace dev rail1 root netem limit 100000 delay 2ms 2ms
 	printf 'case 0 0\n%srun\n' "$(for _ in {1..20}; do echo 'op 0 0 0 8000 0 1'; done)
 " | "$3" >/dev/null || failed "verbs_history under trace"
@@ -136,6 +136,11 @@ traces() {
 	printf 'case 1 0\nop 0 8 0 64 0 1\nrun\n' | "$3" >/dev/null || failed "verbs_history under trace"
 	ip -n a link set rail0 down
 	ip -n a link set rail0 up
+	insmod "$(test_module soft_dma)" || failed "there is no engine"
+	# Whether it is fast enough or not.
+	(echo auto >"/sys/class/infiniband/$DEV_A/offload") 2>/dev/null
+	echo off >"/sys/class/infiniband/$DEV_A/offload"
+	rmmod soft_dma || failed "the engine stays"
 	echo 0 >"$TRACE/tracing_on"
 	echo 0 >"$TRACE/events/medge/enable"
 	for name in "$TRACE"/events/medge/medge_*; do
