@@ -39,10 +39,7 @@ share() {
 
 # seal fcs|crc32c|aead: both nodes.
 seal() {
-	local dev
-	for dev in "$DEV_A" "$DEV_B"; do
-		echo "$1" >"$(file_of "$dev")" || failed "$1 is refused"
-	done
+	set_devices integrity "$1"
 }
 
 shows() {

@@ -305,6 +305,28 @@ end_pattern() {
 	done
 }
 
+# kill_patterns N: so many times it is killed in the midst of its traffic.
+kill_patterns() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		start_pattern killed 2
+		random_below 300
+		sleep "0.$((REPLY + 100))"
+		unharmed killed "$PID"
+		end_pattern "$PID"
+	done
+}
+
+# set_devices FILE WORDS [DEVICE...]: a device's file in sysfs; default: both devices.
+set_devices() {
+	local device file=$1 words=$2
+	shift 2
+	(($#)) || set -- "$DEV_A" "$DEV_B"
+	for device; do
+		echo "$words" >"/sys/class/infiniband/$device/$file" || failed "$device: $file '$words' is refused"
+	done
+}
+
 # The index of the RoCE v2 GID of address $2 of device $1, once there is one.
 gid_index() {
 	local dir=/sys/class/infiniband/$1/ports/1 want i tries

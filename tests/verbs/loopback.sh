@@ -86,9 +86,9 @@ programs() {
 	copied "$1" run "$1: verbs_pattern" 60 "$PATTERN" --seed "$SEED" --rounds "$ROUNDS"
 	copied "$1" run "$1: verbs_order" 60 "$ORDER" --seed "$SEED" --ms 20
 	copied "$1" datagrams
-	echo off | tee "/sys/class/infiniband/$DEV_A/polling" >"/sys/class/infiniband/$DEV_B/polling"
+	set_devices polling off
 	run "$1: verbs_loop speed" 100 "$LOOP" --seed "$SEED" --rounds "$((ROUNDS / 8 + 1))" "${JUDGE[@]}" speed
-	echo auto | tee "/sys/class/infiniband/$DEV_A/polling" >"/sys/class/infiniband/$DEV_B/polling"
+	set_devices polling auto
 	kills "$1"
 	[ "$ALL" ] || return
 	copied "$1" run "$1: verbs_pattern --max 16 MiB" 60 "$PATTERN" --seed "$SEED" --rounds 4 --qps 1 --max 16777216
@@ -98,15 +98,9 @@ programs() {
 
 # In the midst of it processes are killed, and leave nothing.
 kills() {
-	local before i
+	local before
 	before=$(resources)
-	for ((i = 0; i < KILLS; i++)); do
-		start_pattern killed 2
-		random_below 300
-		sleep "0.$((REPLY + 100))"
-		unharmed killed "$PID"
-		end_pattern "$PID"
-	done
+	kill_patterns "$KILLS"
 	nothing_left "$before" "$1, killed"
 }
 

@@ -127,7 +127,8 @@ traces() {
 	echo 8192 >"$TRACE/buffer_size_kb"
 	echo 1 >"$TRACE/events/medge/enable"
 	echo 1 >"$TRACE/tracing_on"
-	# Frames that overtake others, a SEND that comes before its receive, a refusal, a rail that goes, a DMA engine that comes.
+	# Frames that overtake others, a SEND that comes before its receive, a refusal, a rail that goes, a DMA engine that
+	# comes.
 	tc -n a qdisc replace dev rail1 root netem limit 100000 delay 2ms 2ms
 	printf 'case 0 0\n%srun\n' "$(for _ in {1..20}; do echo 'op 0 0 0 8000 0 1'; done)
 " | "$3" >/dev/null || failed "verbs_history under trace"

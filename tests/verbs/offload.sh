@@ -22,12 +22,9 @@ file_of() {
 	echo "/sys/class/infiniband/$1/offload"
 }
 
-# offload WORDS: both devices; where two are to have one channel, the second has none.
+# offload WORDS: both devices.
 offload() {
-	local dev
-	for dev in "$DEV_A" "$DEV_B"; do
-		echo "$1" >"$(file_of "$dev")" || failed "$dev refuses '$1'"
-	done
+	set_devices offload "$1"
 }
 
 # engine NAME=VALUE...: all that is not named is as an engine would like it.
@@ -141,7 +138,7 @@ broken() {
 
 # What has been given up is not written to; and nothing is left of who is killed.
 endings() {
-	local before i
+	local before
 	offload 'auto 1500'
 	engine delay_us=400 shuffle=1
 	before=$(resources)
@@ -149,13 +146,7 @@ endings() {
 	# What it leaves to the CPU then, nobody does any more.
 	engine delay_us=400 shuffle=1 fail_every=2
 	run "given up, as the engine fails" 200 "$OFFLOAD" --seed "$SEED" --rounds "$ENDINGS"
-	for ((i = 0; i < KILLS; i++)); do
-		start_pattern killed 2
-		random_below 300
-		sleep "0.$((REPLY + 100))"
-		unharmed killed "$PID"
-		end_pattern "$PID"
-	done
+	kill_patterns "$KILLS"
 	offload off
 	engine
 	as_before "$before"

@@ -24,12 +24,7 @@ SYS=/sys/class/infiniband
 
 # polling MODE [DEVICE...]
 polling() {
-	local device mode=$1
-	shift
-	[ $# != 0 ] || set -- "$DEV_A" "$DEV_B"
-	for device in "$@"; do
-		echo "$mode" >"$SYS/$device/polling" || failed "$device: polling $mode"
-	done
+	set_devices polling "$@"
 }
 
 idle_us() {
