@@ -35,6 +35,7 @@ struct stretch {
  * struct medge_copies - those of one frame
  * @qp: which the copies are a user of
  * @skb: the frame
+ * @piece: of it; its last bytes are the CPU's, when all else is there
  * @mr: whose memory is written, held; NULL: none is yet
  * @chan: that makes them
  * @next: not yet given to it
@@ -42,13 +43,13 @@ struct stretch {
  * @bytes: given
  * @begun: it has some
  * @again: it failed, or memory was absent: a CPU has to place the piece, from its beginning
- * @nak: if not that: how it went but for the message's tail
- * @tail: bytes of that, which the CPU writes when all else is there
+ * @nak: if not that: how it went but for the last bytes
  * @entry: in offload->done
  */
 struct medge_copies {
 	struct medge_qp *qp;
 	struct sk_buff *skb;
+	struct medge_piece piece;
 	struct medge_mr *mr;
 	struct dma_chan *chan;
 	struct stretch next;
@@ -57,7 +58,6 @@ struct medge_copies {
 	bool begun;
 	bool again;
 	enum medge_nak nak;
-	u32 tail;
 	struct llist_node entry;
 };
 
@@ -190,7 +190,8 @@ bool medge_copies_add(struct medge_copies *c, struct medge_mr *mr, struct page *
 }
 
 /* They count among those under way. RCU read side. Return: NULL: without them. */
-static struct medge_copies *begin(struct medge_qp *qp, struct sk_buff *skb)
+static struct medge_copies *begin(struct medge_qp *qp, struct sk_buff *skb,
+				  const struct medge_piece *piece)
 {
 	struct medge_offload *offload = &qp->dev->offload;
 	struct dma_chan *chan = rcu_dereference(offload->chan);
@@ -208,6 +209,7 @@ static struct medge_copies *begin(struct medge_qp *qp, struct sk_buff *skb)
 	*c = (struct medge_copies) {
 		.qp = qp,
 		.skb = skb,
+		.piece = *piece,
 		.chan = chan,
 		.left = ATOMIC_INIT(1),
 	};
@@ -228,17 +230,28 @@ static void end(struct medge_copies *c)
 	kfree(c);
 }
 
-static enum medge_nak place_tail(struct medge_qp *qp, struct sk_buff *skb,
-				 const struct medge_piece *piece, u32 tail,
-				 struct medge_absent *absent)
+/* All but the last bytes: the engine, where it can. */
+static void place_body(struct medge_copies *c, struct medge_absent *absent)
 {
-	struct medge_piece last = *piece;
-	u32 before = last.op.len - tail;
+	struct medge_piece body = c->piece;
 
-	last.op.len = tail;
+	body.op.len -= medge_place_last(&body.op);
+	c->nak = medge_place_piece(c->qp, c->skb, &body, false, c, absent);
+}
+
+/* And these, if all went well. */
+static void place_last(struct medge_copies *c, struct medge_absent *absent)
+{
+	u32 len = medge_place_last(&c->piece.op);
+	u32 before = c->piece.op.len - len;
+	struct medge_piece last = c->piece;
+
+	if (!len || c->nak != MEDGE_NAK_NONE)
+		return;
+	last.op.len = len;
 	last.op.offset += before;
 	last.op.data_off += before;
-	return medge_place_piece(qp, skb, &last, false, NULL, absent);
+	c->nak = medge_place_piece(c->qp, c->skb, &last, false, NULL, absent);
 }
 
 /* All that can be given to the engine is. Return: it has some. */
@@ -269,27 +282,23 @@ bool medge_offload_piece(struct medge_qp *qp, struct sk_buff *skb,
 			 const struct medge_piece *piece, enum medge_nak *nak,
 			 struct medge_absent *absent)
 {
-	struct medge_piece body = *piece;
 	struct medge_copies *c;
 	bool given;
 
 	rcu_read_lock();
-	c = begin(qp, skb);
+	c = begin(qp, skb, piece);
 	if (!c) {
 		rcu_read_unlock();
 		*nak = medge_place_piece(qp, skb, piece, false, NULL, absent);
 		return false;
 	}
-	c->tail = medge_place_last(&piece->op);
-	body.op.len -= c->tail;
-	c->nak = medge_place_piece(qp, skb, &body, false, c, absent);
-	*nak = c->nak;
+	place_body(c, absent);
 	given = all_given(c, absent);
 	rcu_read_unlock();
 	if (given)
 		return true;
-	if (c->tail && *nak == MEDGE_NAK_NONE)
-		*nak = place_tail(qp, skb, piece, c->tail, absent);
+	place_last(c, absent);
+	*nak = c->nak;
 	end(c);
 	return false;
 }
@@ -299,13 +308,11 @@ static void finish(struct medge_copies *c)
 {
 	struct medge_qp *qp = c->qp;
 	struct medge_absent absent = {};
-	struct medge_piece piece;
 
 	if (READ_ONCE(c->again)) {
 		medge_count(qp->dev, offload_again);
-	} else if (c->tail && c->nak == MEDGE_NAK_NONE) {
-		medge_receive_piece(c->skb, &piece);
-		c->nak = place_tail(qp, c->skb, &piece, c->tail, &absent);
+	} else {
+		place_last(c, &absent);
 		if (absent.mr) {
 			medge_mr_put(absent.mr);
 			c->again = true;
@@ -316,7 +323,7 @@ static void finish(struct medge_copies *c)
 		medge_faults_hold(qp, c->skb);
 		spin_unlock_bh(&qp->lock);
 	} else {
-		medge_receive_copied(qp, c->skb, c->nak);
+		medge_receive_copied(qp, c->skb, &c->piece, c->nak);
 	}
 	end(c);
 }
@@ -497,11 +504,16 @@ static bool is_named(struct dma_chan *chan, void *name)
 	return !name || !strcmp(dma_chan_name(chan), name);
 }
 
+static struct dma_chan *channel(const struct medge_offload *offload)
+{
+	return rcu_dereference_protected(offload->chan,
+					 lockdep_is_held(&offload->control));
+}
+
 /* Under offload->control. */
 static void give_back(struct medge_offload *offload)
 {
-	struct dma_chan *chan = rcu_dereference_protected(offload->chan,
-							  lockdep_is_held(&offload->control));
+	struct dma_chan *chan = channel(offload);
 
 	if (!chan)
 		return;
@@ -565,7 +577,7 @@ int medge_offload_show(struct medge_offload *offload, char *buf)
 	int len;
 
 	mutex_lock(&offload->control);
-	chan = rcu_dereference_protected(offload->chan, true);
+	chan = channel(offload);
 	if (!chan)
 		len = sysfs_emit(buf, "off\n");
 	else if (offload->least == MEDGE_OFFLOAD_NEVER)

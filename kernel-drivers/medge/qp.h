@@ -280,11 +280,9 @@ void medge_receive_released(struct medge_qp *qp, struct sk_buff_head *used);
  */
 void medge_receive_again(struct medge_qp *qp, struct sk_buff *skb)
 	__must_hold(&qp->lock);
-/* The next piece of a frame that was set aside. */
-void medge_receive_piece(struct sk_buff *skb, struct medge_piece *piece);
-/* That piece has been placed, or with @nak cannot be: go on. Not under qp->lock. */
+/* Its piece has been placed, or with @nak cannot be: go on. Not under qp->lock. */
 void medge_receive_copied(struct medge_qp *qp, struct sk_buff *skb,
-			  enum medge_nak nak);
+			  const struct medge_piece *piece, enum medge_nak nak);
 /* Free what medge_conn_unhold() gives back; nobody else uses the QP. */
 void medge_receive_free_held(struct medge_qp *qp);
 

@@ -189,18 +189,13 @@ static void go_on(struct medge_qp *qp, struct sk_buff *skb,
 	medge_skbs_used(&used);
 }
 
-void medge_receive_piece(struct sk_buff *skb, struct medge_piece *piece)
-{
-	medge_conn_piece(skb_rx(skb), skb->data, piece);
-}
-
 void medge_receive_again(struct medge_qp *qp, struct sk_buff *skb)
 	__must_hold(&qp->lock)
 {
 	struct medge_piece piece;
 	enum medge_nak nak;
 
-	medge_receive_piece(skb, &piece);
+	medge_conn_piece(skb_rx(skb), skb->data, &piece);
 	spin_unlock_bh(&qp->lock);
 	nak = medge_faults_place(qp, skb, &piece);
 	spin_lock_bh(&qp->lock);
@@ -209,13 +204,10 @@ void medge_receive_again(struct medge_qp *qp, struct sk_buff *skb)
 }
 
 void medge_receive_copied(struct medge_qp *qp, struct sk_buff *skb,
-			  enum medge_nak nak)
+			  const struct medge_piece *piece, enum medge_nak nak)
 {
-	struct medge_piece piece;
-
-	medge_receive_piece(skb, &piece);
 	spin_lock_bh(&qp->lock);
-	go_on(qp, skb, &piece, nak);
+	go_on(qp, skb, piece, nak);
 }
 
 /*

@@ -5,7 +5,7 @@
  *
  *	insmod soft_dma.ko channels=2
  *
- * What can be changed at any time is in /sys/module/soft_dma/parameters; what it has done, too.
+ * What can be changed at any time is in /sys/module/soft_dma/parameters.
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -41,17 +41,9 @@ static bool shuffle;
 module_param(shuffle, bool, 0644);
 MODULE_PARM_DESC(shuffle, "copies are made in any order");
 
-static atomic_t made = ATOMIC_INIT(0), failures = ATOMIC_INIT(0), refused = ATOMIC_INIT(0);
-
-static int show_count(char *buf, const struct kernel_param *param)
-{
-	return sysfs_emit(buf, "%d\n", atomic_read(param->arg));
-}
-
-static const struct kernel_param_ops count_ops = { .get = show_count };
-module_param_cb(made, &count_ops, &made, 0444);
-module_param_cb(failures, &count_ops, &failures, 0444);
-module_param_cb(refused, &count_ops, &refused, 0444);
+static uint refused;
+module_param(refused, uint, 0444);
+MODULE_PARM_DESC(refused, "copies that were not taken, about: a channel was full");
 
 struct copy {
 	struct dma_async_tx_descriptor tx;
@@ -101,20 +93,16 @@ static struct dma_async_tx_descriptor *prepare(struct dma_chan *chan, dma_addr_t
 					       unsigned long flags)
 {
 	struct channel *c = to_channel(chan);
-	struct copy *copy = NULL;
+	struct copy *copy = kzalloc(sizeof(*copy), GFP_NOWAIT);
 	bool room;
 
 	spin_lock_bh(&c->lock);
-	room = c->taken < READ_ONCE(depth);
+	room = copy && c->taken < READ_ONCE(depth);
 	c->taken += room;
+	refused += !room;
 	spin_unlock_bh(&c->lock);
-	if (room)
-		copy = kzalloc(sizeof(*copy), GFP_NOWAIT);
-	if (!copy) {
-		atomic_inc(&refused);
-		spin_lock_bh(&c->lock);
-		c->taken -= room;
-		spin_unlock_bh(&c->lock);
+	if (!room) {
+		kfree(copy);
 		return NULL;
 	}
 	dma_async_tx_descriptor_init(&copy->tx, chan);
@@ -146,7 +134,6 @@ static enum dma_status status(struct dma_chan *chan, dma_cookie_t cookie, struct
 
 static void release(struct channel *c, struct copy *copy)
 {
-	dma_descriptor_unmap(&copy->tx);
 	kfree(copy);
 	spin_lock_bh(&c->lock);
 	c->taken--;
@@ -164,8 +151,10 @@ static int terminate(struct dma_chan *chan)
 	list_splice_init(&c->issued, &gone);
 	c->nissued = 0;
 	spin_unlock_bh(&c->lock);
-	list_for_each_entry_safe(copy, next, &gone, entry)
+	list_for_each_entry_safe(copy, next, &gone, entry) {
+		dma_descriptor_unmap(&copy->tx);
 		release(c, copy);
+	}
 	return 0;
 }
 
@@ -175,11 +164,6 @@ static void synchronize(struct dma_chan *chan)
 
 	mutex_lock(&c->at_it);
 	mutex_unlock(&c->at_it);
-}
-
-static int alloc_resources(struct dma_chan *chan)
-{
-	return 0;
 }
 
 /* ---- the engine ---- */
@@ -209,10 +193,8 @@ static void make(struct channel *c, struct copy *copy)
 		if (READ_ONCE(scribble))
 			memset(to, SCRIBBLE, copy->len);
 		result = DMA_TRANS_WRITE_FAILED;
-		atomic_inc(&failures);
 	} else {
 		memcpy(to, from, copy->len);
-		atomic_inc(&made);
 	}
 	WRITE_ONCE(c->chan.completed_cookie, max(c->chan.completed_cookie, copy->tx.cookie));
 	dma_descriptor_unmap(&copy->tx);
@@ -327,7 +309,6 @@ static int probe(struct platform_device *pdev)
 	engine.dev = &pdev->dev;
 	dma_cap_set(DMA_MEMCPY, engine.cap_mask);
 	dma_cap_set(DMA_PRIVATE, engine.cap_mask);
-	engine.device_alloc_chan_resources = alloc_resources;
 	engine.device_prep_dma_memcpy = prepare;
 	engine.device_issue_pending = issue;
 	engine.device_tx_status = status;
