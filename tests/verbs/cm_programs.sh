@@ -50,19 +50,6 @@ loses_datagrams() {
 	[[ $NETEM == *loss* ]]
 }
 
-# When all is done, rping's main thread may close the channel that its other thread still listens to, which then ends
-# the program with -1.
-RPING=$WORK/rping
-cat >"$RPING" <<'END'
-#!/bin/bash
-said=$(rping "$@" 2>&1)
-status=$?
-printf '%s\n' "$said"
-[[ $status != 255 || $said != *"DISCONNECT EVENT"*"rdma_get_cm_event: Bad file descriptor"* ]] || status=0
-exit "$status"
-END
-chmod +x "$RPING"
-
 # ---- the programs ----
 
 ud_pingpong() {
@@ -74,13 +61,14 @@ ud_pingpong() {
 
 rping() {
 	next_port
-	both_end "rping -v -V" 20 "$RPING" -s -a "$IP_B" -p "$PORT" -v -C 20 -- "$RPING" -c -a "$IP_B" -p "$PORT" -v -V -C 20
+	both_end "rping -v -V" 20 "$HERE/rping" -s -a "$IP_B" -p "$PORT" -v -C 20 -- \
+		"$HERE/rping" -c -a "$IP_B" -p "$PORT" -v -V -C 20
 	next_port
-	both_end "rping -V -S 60000" 20 "$RPING" -s -a "$IP_B" -p "$PORT" -C 50 -S 60000 -- \
-		"$RPING" -c -a "$IP_B" -p "$PORT" -V -C 50 -S 60000
+	both_end "rping -V -S 60000" 20 "$HERE/rping" -s -a "$IP_B" -p "$PORT" -C 50 -S 60000 -- \
+		"$HERE/rping" -c -a "$IP_B" -p "$PORT" -V -C 50 -S 60000
 	next_port
-	both_end "rping -V, IPv6" 20 "$RPING" -s -a "$IP6_B" -p "$PORT" -v -C 20 -- \
-		"$RPING" -c -a "$IP6_B" -p "$PORT" -v -V -C 20
+	both_end "rping -V, IPv6" 20 "$HERE/rping" -s -a "$IP6_B" -p "$PORT" -v -C 20 -- \
+		"$HERE/rping" -c -a "$IP6_B" -p "$PORT" -v -V -C 20
 }
 
 ucmatose() {
@@ -224,8 +212,8 @@ qperf() {
 local_peers() {
 	local on_a=(ip netns exec a)
 	next_port
-	both_end "rping -V, to itself" 20 "${on_a[@]}" "$RPING" -s -a "$IP_A" -p "$PORT" -C 20 -S 20000 -- \
-		"$RPING" -c -a "$IP_A" -p "$PORT" -V -C 20 -S 20000
+	both_end "rping -V, to itself" 20 "${on_a[@]}" "$HERE/rping" -s -a "$IP_A" -p "$PORT" -C 20 -S 20000 -- \
+		"$HERE/rping" -c -a "$IP_A" -p "$PORT" -V -C 20 -S 20000
 	PORT=7174
 	both_end "udaddy, to itself" 20 "${on_a[@]}" udaddy -b "$IP_A" -- udaddy -s "$IP_A"
 }
@@ -260,8 +248,8 @@ vlan() {
 	local rail
 	vlan_setup
 	next_port
-	both_end "rping -V, VLAN" 20 "$RPING" -s -a "$VLAN_B" -p "$PORT" -C 20 -S 20000 -- \
-		"$RPING" -c -a "$VLAN_B" -p "$PORT" -V -C 20 -S 20000
+	both_end "rping -V, VLAN" 20 "$HERE/rping" -s -a "$VLAN_B" -p "$PORT" -C 20 -S 20000 -- \
+		"$HERE/rping" -c -a "$VLAN_B" -p "$PORT" -V -C 20 -S 20000
 	if ! loses_datagrams; then
 		PORT=7174
 		both_end "udaddy, VLAN" 20 udaddy -b "$VLAN_B" -- udaddy -s "$VLAN_B"
@@ -285,10 +273,10 @@ vlan_reaches() {
 	# What the connection manager loses, it sends again some seconds later.
 	! loses_datagrams || limit=20
 	next_port
-	timeout "$((limit + 10))" ip netns exec b rping -s -a "$1" -p "$PORT" -C 1 >/dev/null 2>&1 &
+	timeout "$((limit + 10))" ip netns exec b "$HERE/rping" -s -a "$1" -p "$PORT" -C 1 >/dev/null 2>&1 &
 	pid=$!
 	wait_listening b "$PORT" "$pid"
-	timeout "$limit" ip netns exec a "$RPING" -c -a "$1" -p "$PORT" -C 1 >/dev/null 2>&1
+	timeout "$limit" ip netns exec a "$HERE/rping" -c -a "$1" -p "$PORT" -C 1 >/dev/null 2>&1
 	status=$?
 	kill "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null

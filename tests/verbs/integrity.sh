@@ -169,12 +169,6 @@ grew() {
 	(($(counted "$1") > $2)) || failed "$3, but $1 has not grown"
 }
 
-# cm_ping SECONDS: by the connection manager. perftest's -R connects twice, and may come before its server does again.
-cm_ping() {
-	next_port
-	both "$1" rping -s -V -C 20 -p "$PORT" -- rping -c -V -C 20 -p "$PORT" -a "$IP_B"
-}
-
 # refused COUNTER WHY CMD: CMD connects the nodes in vain, and has tried: the counter grows. On a busy machine a
 # program may not come so far in the first seconds.
 refused() {

@@ -172,6 +172,12 @@ both() {
 	[ "$s$c" = 00 ]
 }
 
+# cm_ping SECONDS: by the connection manager. perftest's -R connects twice, and may come before its server does again.
+cm_ping() {
+	next_port
+	both "$1" "$HERE/rping" -s -V -C 20 -p "$PORT" -- "$HERE/rping" -c -V -C 20 -p "$PORT" -a "$IP_B"
+}
+
 # ended LABEL STATUS BEGAN FILE: one line of a program that began then, with the last one of what it said.
 ended() {
 	printf '%-46s %-4s %6.1f s  %s\n' "$1" "$(ok_or_fail "$2")" "$(since "$3")" \

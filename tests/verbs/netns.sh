@@ -71,8 +71,7 @@ rule() {
 traffic() {
 	pingpong 30 -c -s 10000 -n 500 || failed "$1: ibv_rc_pingpong: $BOTH_STATUS"
 	still_works || failed "$1: ib_write_bw: $BOTH_STATUS"
-	next_port
-	both 30 rping -s -V -C 20 -p "$PORT" -- rping -c -V -C 20 -p "$PORT" -a "$IP_B" || failed "$1: rping: $BOTH_STATUS"
+	cm_ping 30 || failed "$1: rping: $BOTH_STATUS: $(tail -n 3 "$WORK/server")"
 }
 
 own_devices() {

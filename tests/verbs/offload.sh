@@ -191,8 +191,8 @@ gone() {
 	insmod "$(test_module soft_dma)" || exit
 }
 
-ROUNDS=40 MS=300 KILLS=6 ENDINGS=20
-[ "${KERNEL:-}" != debug ] || ROUNDS=6 MS=50 KILLS=3 ENDINGS=5
+ROUNDS=40 MS=60 KILLS=6 ENDINGS=20
+[ "${KERNEL:-}" != debug ] || ROUNDS=6 MS=15 KILLS=3 ENDINGS=5
 choose_seed
 PATTERN=$(program verbs_pattern) && ORDER=$(program verbs_order) && OFFLOAD=$(program verbs_offload) &&
 	ODP=$(program verbs_odp) || exit
