@@ -77,16 +77,19 @@ static void choose(struct medge_poller *poller, struct medge_polled *polled)
  * What is not taken then, for want of room, will be when there is room: no
  * need to look again before there is more. Return: there was something.
  */
-static bool look(struct medge_qp *qp)
+static bool look(struct medge_poller *poller, struct medge_qp *qp)
 {
-	if (READ_ONCE(qp->sq.hdr->prod) == READ_ONCE(qp->polled.prod) &&
-	    qp->polled.watched)
+	bool posted = READ_ONCE(qp->sq.hdr->prod) != READ_ONCE(qp->polled.prod);
+
+	if (!posted && !READ_ONCE(qp->polled.left) && qp->polled.watched)
 		return false;
 	/* It may be being reset, which forgets the ring. */
 	if (!medge_qp_hold(qp))
 		return false;
+	poller->found += posted;
 	/* Read while it cannot be: what stands there will be looked at. */
 	WRITE_ONCE(qp->polled.prod, READ_ONCE(qp->sq.hdr->prod));
+	WRITE_ONCE(qp->polled.left, false);
 	if (qp->polled.watched)
 		medge_send_look(qp);
 	else
@@ -104,7 +107,8 @@ static bool look_at_rings(struct medge_poller *poller)
 
 	mutex_lock(&poller->lock);
 	list_for_each_entry(polled, &poller->turns, turn)
-		found |= look(container_of(polled, struct medge_qp, polled));
+		found |= look(poller,
+			      container_of(polled, struct medge_qp, polled));
 	mutex_unlock(&poller->lock);
 	return found;
 }
@@ -126,6 +130,71 @@ static void look_at_rails(struct medge_poller *poller)
 	}
 #endif
 }
+
+/* ---- what softirqs leave to it ---- */
+
+/*
+ * Does this softirq run on its CPU, and it as soon as that ends? The softirq has
+ * interrupted it, or is in a thread of that CPU's own: ksoftirqd, which goes on only
+ * while there is something to do.
+ */
+static bool is_next(const struct task_struct *task)
+{
+	return current == task ||
+	       (current->flags & PF_KTHREAD &&
+		current->flags & PF_NO_SETAFFINITY &&
+		task_cpu(task) == raw_smp_processor_id());
+}
+
+/* Does it run, and look again before it does not? */
+static bool is_there(const struct medge_poller *poller,
+		     const struct task_struct *task)
+{
+#ifdef CONFIG_SMP
+	return READ_ONCE(poller->here) && READ_ONCE(task->on_cpu);
+#else
+	return false;
+#endif
+}
+
+bool medge_poller_sends(struct medge_qp *qp)
+{
+	struct medge_poller *poller = &qp->dev->poller;
+	const struct task_struct *task;
+
+	if (!qp->polled.watched || !qp->conn || !in_serving_softirq() ||
+	    medge_conn_next_op(qp->conn) == medge_conn_oldest_op(qp->conn))
+		return false;
+	/* It is, as long as it watches. */
+	task = READ_ONCE(poller->task);
+	if (!is_next(task) && !is_there(poller, task))
+		return false;
+	WRITE_ONCE(qp->polled.left, true);
+	WRITE_ONCE(poller->traffic, 1);
+	if (is_next(task))
+		return true;
+	/* Pairs with the barrier in take_leave(): it sees that, or we that it is not here. */
+	smp_mb();
+	return READ_ONCE(poller->here);
+}
+
+/* Before it gives up the CPU: what was left to it is not to wait. */
+static void take_leave(struct medge_poller *poller)
+{
+	WRITE_ONCE(poller->here, false);
+	/* Pairs with the barrier in medge_poller_sends(). */
+	smp_mb();
+	if (READ_ONCE(poller->traffic))
+		look_at_rings(poller);
+}
+
+/* ... and after that. */
+static void come_back(struct medge_poller *poller)
+{
+	WRITE_ONCE(poller->here, true);
+}
+
+/* ---- where and when it runs ---- */
 
 /*
  * Go where it is quiet, and stay there as long as there are streams. The scheduler
@@ -217,18 +286,22 @@ static void unwatch_absent(struct work_struct *work)
 static void step_aside(struct medge_poller *poller)
 {
 	int cpu = raw_smp_processor_id();
-	u64 had = tasks_had(cpu), left;
+	u64 had, left;
 
+	take_leave(poller);
 	if (poller->away >= MEDGE_STREAM_AWAY_US * NSEC_PER_USEC)
 		unwatch_all(poller);
 	else
 		queue_delayed_work(system_dfl_wq, &poller->absent,
 				   msecs_to_jiffies(MEDGE_STREAM_ABSENT_MS));
+	had = tasks_had(cpu);
 	left = ktime_get_ns();
 	cond_resched();
 	poller->away = ktime_get_ns() - left;
+	come_back(poller);
 	cancel_delayed_work(&poller->absent);
-	if (!is_shared(poller, tasks_had(cpu) - had))
+	/* Whom a tick finds is said to have had all of it. */
+	if (!is_shared(poller, min(tasks_had(cpu) - had, poller->away)))
 		return;
 	WRITE_ONCE(poller->rested,
 		   jiffies + msecs_to_jiffies(MEDGE_STREAM_REST_MS));
@@ -275,11 +348,11 @@ static int poll(void *arg)
 	struct medge_poller *poller = &dev->poller;
 	u64 busy_at = ktime_get_ns();
 
+	come_back(poller);
 	while (!kthread_should_stop()) {
 		u64 idle = (u64)READ_ONCE(poller->idle_us) * NSEC_PER_USEC;
 		bool busy = look_at_rings(poller);
 
-		poller->found += busy;
 		look_at_rails(poller);
 		busy |= xchg(&poller->traffic, 0);
 		if (need_resched() &&
@@ -290,13 +363,19 @@ static int poll(void *arg)
 		}
 		if (!busy && ktime_get_ns() - busy_at <= idle) {
 			/* Who shares the CPU may be who posts, or polls his CQ. */
+			take_leave(poller);
 			yield();
+			come_back(poller);
 			continue;
 		}
 		if (!busy)
 			sleep(dev);
 		busy_at = ktime_get_ns();
-		cond_resched();
+		if (need_resched()) {
+			take_leave(poller);
+			cond_resched();
+			come_back(poller);
+		}
 	}
 	return 0;
 }

@@ -63,13 +63,14 @@ enum {
  * @turns: those that are
  * @task: NULL: there is none; read without a lock, too
  * @idle_us: how long it stays awake for nothing; read without a lock
+ * @here: before it gives up its CPU, it looks at what is left to it
  * @traffic: there was some, since it was last cleared
  * @rested: jiffies: from then on it may take streams
  * @lent: ns that others had of its CPU since @lent_since (jiffies); its own
  * @away: ns that it was, when others wanted its CPU last; its own
  * @absent: it is, for longer than was to be expected
  * @streaming: it has taken a stream
- * @found: looks at rings that found something, since it slept last; its own
+ * @found: looks at rings that found new posts, since it slept last; its own
  * @rings: doorbells of all that it could take
  * @cpu: where it should go when it wakes, or -1; an int, for xchg()
  * @stays: where it has gone, or -1; its own, as is what follows
@@ -86,6 +87,7 @@ struct medge_poller {
 	struct list_head turns;
 
 	u32 idle_us;
+	bool here;
 	u32 traffic;			/* or 0; a word, for xchg() */
 	unsigned long rested;
 	unsigned long lent_since;
@@ -111,6 +113,7 @@ struct medge_poller {
  * @wanted: the device's mode says so; changes under poller->lock
  * @watched: the poller is awake, and looks: who posts need not ring. Changes
  *           under both poller->lock and qp->lock
+ * @left: a softirq has left the sending to the poller
  * @prod: the ring's, when the poller looked last; its own
  */
 struct medge_polled {
@@ -120,6 +123,7 @@ struct medge_polled {
 	bool streams;
 	bool wanted;
 	bool watched;
+	bool left;
 	u32 prod;
 };
 
@@ -173,6 +177,14 @@ static inline bool medge_poller_is_at_it(const struct medge_poller *poller)
  * sleep.
  */
 void medge_poller_rang(struct medge_qp *qp, u64 began);
+
+/*
+ * Does the poller send what this QP has to, by what is told here? Asked in a softirq:
+ * frames bring acks, and acks let frames go, which would have no end there, so that
+ * ksoftirqd took the CPU of the poller, or of who posts. A QP that only answers has no
+ * need to wait for it. Under qp->lock.
+ */
+bool medge_poller_sends(struct medge_qp *qp);
 
 /* Of a QP that is wanted: the poller should be awake. Any context. */
 void medge_poller_wake(struct medge_poller *poller);

@@ -562,9 +562,10 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 
 void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
-	struct medge_send_batch out;
+	struct medge_send_batch out = {};
 
-	medge_send_build(qp, &out);
+	if (!medge_poller_sends(qp))
+		medge_send_build(qp, &out);
 	/* Who sends does it when that is done. */
 	if (!out.qp)
 		medge_timer_update(qp);

@@ -70,7 +70,7 @@ struct medgedv_device_attr {
 	uint32_t op_window;		/* work requests of a QP in flight */
 	uint32_t frame_payload;		/* bytes of a full frame */
 	uint32_t superframe_payload;	/* bytes handed to a rail in one go */
-	uint32_t ack_frames;		/* acknowledged after so many frames */
+	uint32_t ack_frames;		/* acknowledged after so many frames; superframes are one */
 	uint32_t ack_delay_us;		/* or after this time */
 	uint32_t reserved;
 };

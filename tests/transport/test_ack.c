@@ -72,6 +72,33 @@ static void ack__at_least_every_48_frames(void)
 	pair_free(&p);
 }
 
+/* A run that comes as it was sent is one frame; the window moves by what is asked for. */
+static void ack__of_uncut_runs__not_by_their_frames(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 240 * SEG,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct acks a = {};
+	struct watch w;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 1);
+	params.cfg[0].run_max = 8 * SEG;
+	params.link[0][0].cut_ppm = 0;
+	pair_init(&p, &params);
+	watch_frames(&w, &p, count, &a);
+	for (i = 0; i < 10; i++)
+		pair_post(&p, 0, &req);
+	pair_finish(&p, SEC);
+	CHECK(a.data_frames[0] >= 300 && a.data_frames[0] < 600, "%u runs",
+	      a.data_frames[0]);
+	CHECK(a.explicit_acks[1] >= a.data_frames[0] / MEDGE_ACK_FRAMES &&
+	      a.explicit_acks[1] < 2400 / MEDGE_ACK_FRAMES, "%u acks",
+	      a.explicit_acks[1]);
+	pair_free(&p);
+}
+
 static void ack__at_once_when_asked(void)
 {
 	struct watch w;
@@ -393,6 +420,7 @@ int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
 	RUN(ack__at_least_every_48_frames);
+	RUN(ack__of_uncut_runs__not_by_their_frames);
 	RUN(ack__at_once_when_asked);
 	RUN(ack__delayed_by_5_ms);
 	RUN(ack__rides_on_data);

@@ -303,7 +303,7 @@ struct medge_conn {
 	bool poke_now;			/* ask the peer for its state */
 	u8 poke_paths;			/* on so many paths more */
 	u64 poked;			/* when it was, for want of acks */
-	u16 ack_pending;		/* frames received since the last ack sent */
+	u16 ack_pending;		/* frames and uncut runs since the last ack sent */
 	u64 ack_at;			/* deadline of a delayed ack */
 	u8 ack_rail;			/* where frames come from */
 	u8 ack_last_path;		/* where the last explicit ack went */

@@ -325,7 +325,7 @@ struct medge_device_info {
 	__u32 op_window;		/* work requests of a QP in flight */
 	__u32 frame_payload;		/* bytes of a full frame */
 	__u32 superframe_payload;	/* bytes handed to a rail in one go */
-	__u32 ack_frames;		/* acknowledged after so many */
+	__u32 ack_frames;		/* acknowledged after so many; uncut superframes are one */
 	__u32 ack_delay_us;		/* or after this time */
 	__u32 reserved;
 };
