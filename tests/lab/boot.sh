@@ -26,12 +26,34 @@ boot_prepare() {
 	if is_stock "$KERNEL"; then
 		MACHINE=qemu MODULES=$KERNEL_DIR/modules
 	fi
-	! has_type medge || module_build
+	! has_type medge || once "module-$KERNEL" MODULE MODULES -- module_build
 	! is_stock "$KERNEL" || ! wants_siw || stock_siw
-	is_stock "$KERNEL" || test_modules_build
+	is_stock "$KERNEL" || once "test-modules-$KERNEL" -- test_modules_build
 	# Its build has the tests' programs, too, which run on the peers.
-	provider_build
+	once provider PROVIDER -- provider_build
 	boot_run_dir
+}
+
+# once NAME [VARIABLE...] -- COMMAND: COMMAND builds something, and sets the variables. The boots of one lab test believe
+# the first of them, for to see that there is nothing to do takes seconds each time; so they test one state of the tree.
+once() {
+	local name=$1 variables=()
+	shift
+	while [[ $1 != -- ]]; do
+		variables+=("$1")
+		shift
+	done
+	if [[ ${LAB_ONCE:-} && -e $LAB_ONCE/$name ]]; then
+		# shellcheck source=/dev/null
+		. "$LAB_ONCE/$name"
+		return
+	fi
+	"${@:2}"
+	[[ ${LAB_ONCE:-} ]] || return 0
+	{
+		((${#variables[@]} == 0)) || declare -p "${variables[@]}" | sed 's/^declare -[^ ]*/declare -g/'
+	} >"$LAB_ONCE/$name.$$"
+	mv "$LAB_ONCE/$name.$$" "$LAB_ONCE/$name"
 }
 
 # Devices of siw's may also be measured beside medge's, in one run of the script.

@@ -117,7 +117,9 @@ LIST=1 suite
 ((${#NAMES[@]})) || die "no test has '${FILTER[*]}' in its name; see lab test --list"
 
 LOGS=$CACHE/test/$(date +%m%d-%H%M%S)-$$
-mkdir -p "$LOGS"
+# boot.sh's once
+export LAB_ONCE=$LOGS/built
+mkdir -p "$LAB_ONCE"
 trap interrupted INT TERM HUP
 install_packages
 kernel_build lab

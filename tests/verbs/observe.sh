@@ -4,8 +4,8 @@
 # What medge(7) says can be seen: counters of the port and of its rails, the
 # standard counters that collectors read, and the tracepoints.
 #
-# lab: --rails 2 --mtu 9000
-# lab: --rails 2 --mtu 1500 --kernel debug
+# lab beside: --rails 2 --mtu 9000
+# lab beside: --rails 2 --mtu 1500 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -9,7 +9,7 @@
 # Streams are those for which system calls matter, and not what a host takes to wake up for each: so it stays awake.
 #
 # lab: --host awake --rails 2 --mtu 9000
-# lab: --rails 2 --mtu 1500 --kernel debug
+# lab beside: --rails 2 --mtu 1500 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
