@@ -7,7 +7,8 @@
 #   middleware.sh [ucx|libfabric|mpi]...    default: all
 #
 # lab beside: --rails 2 --mtu 9000
-# lab beside: --rails 3 --mtu 1500 --netem 'loss 1% duplicate 1% reorder 25%' -- libfabric mpi
+# lab beside: --rails 3 --mtu 1500 --netem 'loss 1% duplicate 1% reorder 25%' -- mpi
+# lab long: --rails 3 --mtu 1500 --netem 'loss 1% duplicate 1% reorder 25%' -- libfabric mpi
 # lab long: --rails 2 --mtu 9000 --kernel debug --timeout 900 -- libfabric mpi
 # shellcheck disable=SC2317 # the parts are called by their names
 set -u

@@ -7,7 +7,8 @@
 #   offload.sh [PART...]    choice data broken endings switch gone, default: all; SEED=N repeats a run
 #
 # lab beside: --rails 2 --mtu 9000
-# lab beside: --rails 2 --mtu 1500 --kernel debug
+# lab beside: --rails 2 --mtu 1500 --kernel debug -- data endings switch gone
+# lab long: --rails 2 --mtu 1500 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

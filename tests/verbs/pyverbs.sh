@@ -7,7 +7,7 @@
 #
 # Prints a line for each type of device. medge must pass all but what pyverbs.skips lists with its reason.
 #
-# lab beside: --type medge,rxe,siw -- 56.1
+# lab long: --type medge,rxe,siw -- 56.1
 # lab beside:
 # lab beside: --kernel debug
 # lab long: --type medge,rxe,siw -- 65.0

@@ -7,7 +7,7 @@
 #
 # lab beside: --rails 2 --mtu 9000
 # lab beside: --rails 4 --mtu 1500 -- pattern
-# lab beside: --rails 2 --mtu 4000 --kernel debug -- --rounds 16
+# lab beside: --rails 2 --mtu 4000 --kernel debug -- --rounds 8
 # lab long: --rails 1 --mtu 1500
 # lab long: --rails 4 --mtu 4000
 # lab long: --rails 2 --mtu 9000 --kernel debug
