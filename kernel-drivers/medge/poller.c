@@ -165,7 +165,7 @@ bool medge_poller_sends(struct medge_qp *qp)
 	if (!qp->polled.watched || !qp->conn || !in_serving_softirq() ||
 	    medge_conn_next_op(qp->conn) == medge_conn_oldest_op(qp->conn))
 		return false;
-	/* It is, as long as it watches. */
+	/* There is one as long as it watches. */
 	task = READ_ONCE(poller->task);
 	if (!is_next(task) && !is_there(poller, task))
 		return false;
