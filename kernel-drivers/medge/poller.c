@@ -178,13 +178,16 @@ bool medge_poller_sends(struct medge_qp *qp)
 	return READ_ONCE(poller->here);
 }
 
-/* Before it gives up the CPU: what was left to it is not to wait. */
-static void take_leave(struct medge_poller *poller)
+/*
+ * Before it gives up the CPU: what was left to it is not to wait. @seen: there was
+ * traffic, which has been cleared since the rings were looked at.
+ */
+static void take_leave(struct medge_poller *poller, bool seen)
 {
 	WRITE_ONCE(poller->here, false);
 	/* Pairs with the barrier in medge_poller_sends(). */
 	smp_mb();
-	if (READ_ONCE(poller->traffic))
+	if (seen || READ_ONCE(poller->traffic))
 		look_at_rings(poller);
 }
 
@@ -288,7 +291,7 @@ static void step_aside(struct medge_poller *poller)
 	int cpu = raw_smp_processor_id();
 	u64 had, left;
 
-	take_leave(poller);
+	take_leave(poller, true);
 	if (poller->away >= MEDGE_STREAM_AWAY_US * NSEC_PER_USEC)
 		unwatch_all(poller);
 	else
@@ -363,7 +366,7 @@ static int poll(void *arg)
 		}
 		if (!busy && ktime_get_ns() - busy_at <= idle) {
 			/* Who shares the CPU may be who posts, or polls his CQ. */
-			take_leave(poller);
+			take_leave(poller, false);
 			yield();
 			come_back(poller);
 			continue;
@@ -372,7 +375,7 @@ static int poll(void *arg)
 			sleep(dev);
 		busy_at = ktime_get_ns();
 		if (need_resched()) {
-			take_leave(poller);
+			take_leave(poller, true);
 			cond_resched();
 			come_back(poller);
 		}
