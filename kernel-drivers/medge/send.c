@@ -562,9 +562,11 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 
 void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
-	struct medge_send_batch out = {};
+	struct medge_send_batch out;
 
-	if (!medge_poller_sends(qp))
+	if (medge_poller_sends(qp))
+		out.qp = NULL;
+	else
 		medge_send_build(qp, &out);
 	/* Who sends does it when that is done. */
 	if (!out.qp)
