@@ -15,15 +15,21 @@ struct acks {
 	u32 checked;
 };
 
+static void start_as(struct pair *p, struct watch *w, watch_fn fn,
+		     struct acks *acks, const struct pair_params *params)
+{
+	pair_init(p, params);
+	memset(acks, 0, sizeof(*acks));
+	watch_frames(w, p, fn, acks);
+}
+
 static void start(struct pair *p, struct watch *w, watch_fn fn,
 		  struct acks *acks, u32 nrails)
 {
 	struct pair_params params;
 
 	pair_params_default(&params, nrails);
-	pair_init(p, &params);
-	memset(acks, 0, sizeof(*acks));
-	watch_frames(w, p, fn, acks);
+	start_as(p, w, fn, acks, &params);
 }
 
 static enum net_verdict count(struct pair *p, const struct seen *seen,
@@ -78,16 +84,15 @@ static void ack__of_uncut_runs__not_by_their_frames(void)
 	struct medge_request req = req_write(REGION_STRICT, 0, 240 * SEG,
 					     MEDGE_OP_STRICT);
 	struct pair_params params;
-	struct acks a = {};
 	struct watch w;
+	struct acks a;
 	struct pair p;
 	u32 i;
 
 	pair_params_default(&params, 1);
 	params.cfg[0].run_max = 8 * SEG;
 	params.link[0][0].cut_ppm = 0;
-	pair_init(&p, &params);
-	watch_frames(&w, &p, count, &a);
+	start_as(&p, &w, count, &a, &params);
 	for (i = 0; i < 10; i++)
 		pair_post(&p, 0, &req);
 	pair_finish(&p, SEC);

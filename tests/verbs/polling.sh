@@ -28,7 +28,7 @@ polling() {
 }
 
 idle_us() {
-	echo "$1" | tee "$SYS/$DEV_A/polling_idle_us" "$SYS/$DEV_B/polling_idle_us" >/dev/null
+	set_devices polling_idle_us "$1"
 }
 
 # Of node a's device, once what was just done has been counted.
