@@ -27,6 +27,13 @@ class Boot:
         return [a / b for a, b in zip(self.values(*ours), self.values(*theirs)) if b]
 
 
+def cpus_apart(boots):
+    """How far from each other, which is what speed depends on wherever two of them work for one connection: the least
+    and the most of all, in words. A host may run a guest's where it likes, and change its mind."""
+    took = [ns for boot in boots for ns in boot.values('bare', 'cache line, there and back')]
+    return 'a cache line from CPU to CPU and back: %d .. %d ns' % (min(took), max(took)) if took else ''
+
+
 @dataclasses.dataclass
 class Floor:
     """Ours is to be at least @least times theirs, or at most @most times."""

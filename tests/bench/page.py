@@ -7,6 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'lab'))
 import figures  # noqa: E402
+import floors  # noqa: E402
 from figures import plt  # noqa: E402
 
 MIB = 1048576
@@ -299,7 +300,8 @@ def section(title, note, *drawn):
 
 
 def measured_on(machine, boots):
-    items = {'Processor': '%s, %s CPUs' % (machine['cpu'], machine['cpus']), 'Host': machine['host'],
+    items = {'Processor': '%s, %s CPUs' % (machine['cpu'], machine['cpus']),
+             'Apart': floors.cpus_apart(boots), 'Host': machine['host'],
              'Guests': ', '.join(sorted({b.where['release'] + (' (User-Mode Linux)' if b.where['kernel'] == 'lab' else
                                                              ' (QEMU, emulated)') for b in boots})),
              'MTU': ', '.join(sorted({b.where['mtu'] for b in boots}, key=int)), 'medge': machine['commit'],

@@ -43,6 +43,7 @@ def main():
     (where / 'bench.json').write_text(json.dumps({'machine': machine, 'floors': verdicts, 'boots': data, **parts}, indent=1))
     if boots:
         print_table(verdicts)
+        print(floors.cpus_apart(boots) or 'how far CPUs are from each other was not measured')
     anatomy.print_all(parts)
     (where / 'bench.html').write_text(page.make(machine, boots, verdicts, papers.sections(boots) + anatomy.sections(parts)))
     print('%s, %s' % (where / 'bench.html', where / 'bench.json'))

@@ -64,7 +64,7 @@ bench_tiny() {
 bench_quick() {
 	bench_boot floors 3 0.25 --rails 1 --mtu 9000
 	bench_boot mtu 3 0.25 --rails 1 --mtu 1500
-	BENCH_PEERS=medge bench_boot shaped 3 0.4 --rails 2 --mtu 9000 --rate 10gbit
+	BENCH_PEERS=medge bench_boot shaped 3 1.5 --rails 2 --mtu 9000 --rate 10gbit
 	BENCH_PEERS="medge rxe siw" bench_boot latency 1 0.3 --rails 1 --mtu 9000 --kernel 7
 }
 
@@ -78,7 +78,7 @@ bench_full() {
 	for rails in 1 2 4 8; do
 		BENCH_PEERS=medge bench_boot shaped 3 0.4 --rails "$rails" --mtu 9000 --rate 1gbit
 	done
-	BENCH_PEERS=medge bench_boot shaped 5 0.4 --rails 2 --mtu 9000 --rate 10gbit
+	BENCH_PEERS=medge bench_boot shaped 5 1.5 --rails 2 --mtu 9000 --rate 10gbit
 	bench_boot lossy 3 0.25 --rails 2 --mtu 9000 --netem 'loss 1%'
 	bench_boot papers 3 0.25 --rails 1 --mtu 9000
 	BENCH_PEERS="medge rxe siw" bench_boot latency 3 0.5 --rails 1 --mtu 9000 --kernel 7

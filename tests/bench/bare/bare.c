@@ -6,8 +6,11 @@
  *	insmod bare.ko netdev=rail0,rail1 seg=8900 frames=7 cpus=2 ms=300
  *
  * sends superframes of @frames frames of @seg bytes from each of @cpus CPUs for @ms milliseconds, over the ports in
- * turn. Of those on their way, each port has no more than @queue, where that is not 0: a port with a rate. What came
- * is then found in the parameters: bytes and packets copied, and ns; and the rate of memcpy of pages that size.
+ * turn. Of those on their way, each port has no more than @queue, where that is not 0: a port with a rate. What is sent
+ * and where it goes is a MiB for each CPU, from end to end, as it is for who writes messages of that size. What came is
+ * then found in the parameters: bytes and packets copied, and ns; and the rate of memcpy of pages that size. With two
+ * CPUs or more, line_ns is how long a cache line takes from the first to the second and back: what two CPUs that share
+ * something have to pay, which differs by where a host lets them run.
  */
 #include <linux/delay.h>
 #include <linux/etherdevice.h>
@@ -32,6 +35,9 @@ enum {
 	NAP_US = 20,
 	/* skbs between two looks at what has arrived; what is cut of them fits in a CPU's backlog. */
 	BATCH = 8,
+	/* Of a line from CPU to CPU: the best of so many goes of so many rounds, since others want the CPUs, too. */
+	LINE_GOES = 32,
+	LINE_ROUNDS = 500,
 };
 
 static char *netdev[PORTS_MAX] = { "rail0" };
@@ -48,12 +54,13 @@ module_param(ms, uint, 0444);
 static uint queue;
 module_param(queue, uint, 0444);
 
-static ulong bytes, packets, ns, memcpy_bytes, memcpy_ns;
+static ulong bytes, packets, ns, memcpy_bytes, memcpy_ns, line_ns;
 module_param(bytes, ulong, 0444);
 module_param(packets, ulong, 0444);
 module_param(ns, ulong, 0444);
 module_param(memcpy_bytes, ulong, 0444);
 module_param(memcpy_ns, ulong, 0444);
+module_param(line_ns, ulong, 0444);
 
 struct port {
 	struct net_device *dev;
@@ -67,6 +74,7 @@ struct side {
 	struct task_struct *task;
 	u32 turn;		/* which port is next */
 	u8 *from, *to;
+	u32 next;		/* where in @from the next superframe begins: at a page */
 	u32 at;			/* where in @to the next frame is copied */
 	u64 bytes, packets;
 	struct completion done;
@@ -117,13 +125,16 @@ static void add_pages(struct sk_buff *skb, struct side *side, u32 len)
 {
 	u32 done, n, i = 0;
 
+	if (side->next + PAGE_ALIGN(len) > MEMORY)
+		side->next = 0;
 	for (done = 0; done < len; done += n) {
-		struct page *page = vmalloc_to_page(side->from + done);
+		struct page *page = vmalloc_to_page(side->from + side->next + done);
 
 		n = min_t(u32, len - done, PAGE_SIZE);
 		get_page(page);
 		skb_fill_page_desc(skb, i++, page, 0, n);
 	}
+	side->next += PAGE_ALIGN(len);
 	skb->len += len;
 	skb->data_len += len;
 	skb->truesize += len;
@@ -217,6 +228,32 @@ static void measure_memcpy(struct side *side)
 	} while (memcpy_ns < 50 * NSEC_PER_MSEC);
 }
 
+/* Whose it is to take the next turn: even, the first CPU's. */
+static struct {
+	unsigned int turn ____cacheline_aligned_in_smp;
+} line;
+
+static int take_turns(void *arg)
+{
+	struct side *side = arg;
+	unsigned int first = side - sides, turn;
+	u64 began = 0, now;
+
+	for (turn = first; turn < 2 * LINE_GOES * LINE_ROUNDS; turn += 2) {
+		while (smp_load_acquire(&line.turn) != turn)
+			cpu_relax();
+		if (turn % (2 * LINE_ROUNDS) == 0) {
+			now = ktime_get_ns();
+			if (turn)
+				line_ns = min_not_zero(line_ns, (ulong)div_u64(now - began, LINE_ROUNDS));
+			began = now;
+		}
+		smp_store_release(&line.turn, turn + 1);
+	}
+	complete(&side->done);
+	return 0;
+}
+
 static void free_sides(void)
 {
 	int i;
@@ -242,26 +279,44 @@ static int alloc_sides(void)
 	return 0;
 }
 
+/* @n threads, each on its CPU, until all have ended. */
+static int on_cpus(u32 n, int (*run)(void *))
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		struct side *side = &sides[i];
+
+		side->task = kthread_create(run, side, "bare/%u", i);
+		if (IS_ERR(side->task)) {
+			int err = PTR_ERR(side->task);
+
+			while (i--)
+				kthread_stop(sides[i].task);
+			return err;
+		}
+		kthread_bind(side->task, i);
+	}
+	for (i = 0; i < n; i++)
+		wake_up_process(sides[i].task);
+	for (i = 0; i < n; i++)
+		wait_for_completion(&sides[i].done);
+	return 0;
+}
+
 static int measure(void)
 {
-	u64 began = ktime_get_ns();
-	u32 i, started;
-	int err = 0;
+	u64 began;
+	int i, err;
 
-	end = began + ms * NSEC_PER_MSEC;
-	for (started = 0; started < cpus; started++) {
-		struct side *side = &sides[started];
-
-		side->task = kthread_create(send, side, "bare/%u", started);
-		if (IS_ERR(side->task)) {
-			err = PTR_ERR(side->task);
-			break;
-		}
-		kthread_bind(side->task, started);
-		wake_up_process(side->task);
+	if (cpus > 1) {
+		err = on_cpus(2, take_turns);
+		if (err)
+			return err;
 	}
-	for (i = 0; i < started; i++)
-		wait_for_completion(&sides[i].done);
+	began = ktime_get_ns();
+	end = began + ms * NSEC_PER_MSEC;
+	err = on_cpus(cpus, send);
 	ns = ktime_get_ns() - began;
 	for (i = 0; i < CPUS_MAX; i++) {
 		bytes += sides[i].bytes;
