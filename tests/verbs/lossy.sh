@@ -16,9 +16,9 @@ set -u
 . "$(dirname "$0")/lib.sh"
 
 LIMIT=${LIMIT:-200}
-SIZES=(-a -n 100) LAT_SIZES=(-a -n 20) SHORT=
+SIZES=(-a -n 100) LAT_SIZES=(-a -n 20) COUNT=200 SHORT=
 if [ "${1:-}" = --short ]; then
-	SIZES=(-s 1000000 -n 100) LAT_SIZES=(-s 70000 -n 100) SHORT=1
+	SIZES=(-s 1000000 -n 60) LAT_SIZES=(-s 70000 -n 60) COUNT=80 SHORT=1
 	shift
 fi
 if [ $# = 0 ]; then
@@ -68,11 +68,11 @@ impair "$@"
 run verbs_pattern "$LIMIT" "$pattern" --seed "$SEED" --rounds 100
 run "verbs_pattern --qps 8 --memory relaxed" "$LIMIT" "$pattern" --seed "$((SEED + 1))" --rounds 20 --qps 8 --memory relaxed
 run "verbs_pattern --max 16 MiB --memory strict" "$LIMIT" "$pattern" --seed "$((SEED + 2))" --rounds 5 --max 16777216 --memory strict
-run "verbs_order" "$LIMIT" "$order" --seed "$SEED" --ms 400
+run "verbs_order" "$LIMIT" "$order" --seed "$SEED" --ms "$((2 * COUNT))"
 [[ $SHORT ]] || run "verbs_errors" 400 "$errors"
 for tool in ib_write_bw ib_read_bw ib_send_bw; do
 	bench "$tool ${SIZES[*]}" perftest "$LIMIT" "$tool" "${SIZES[@]}"
-	bench "$tool -s 65536 -b -q 8" perftest "$LIMIT" "$tool" -s 65536 -b -q 8 -n 200
+	bench "$tool -s 65536 -b -q 8" perftest "$LIMIT" "$tool" -s 65536 -b -q 8 -n "$COUNT"
 done
 bench "ib_write_lat ${LAT_SIZES[*]}" perftest "$LIMIT" ib_write_lat "${LAT_SIZES[@]}"
 bench ib_read_lat perftest "$LIMIT" ib_read_lat -n 300

@@ -15,9 +15,9 @@ set -u
 . "$(dirname "$0")/lib.sh"
 
 LIMIT=${LIMIT:-120}
-COUNT=(-n 100) FULL=
+COUNT=(-n 100) EACH=(-n 30) FULL=
 case ${1:-} in
---full) COUNT=() FULL=1 ;;
+--full) COUNT=() EACH=() FULL=1 ;;
 '') ;;
 *)
 	echo "usage: perftest_matrix.sh [--full]" >&2
@@ -52,8 +52,8 @@ max_inline() {
 bandwidths() {
 	local tool
 	for tool in ib_write_bw ib_read_bw ib_send_bw; do
-		bench "$tool -a" perftest "$LIMIT" "$tool" -a "${COUNT[@]}"
-		[[ ! $FULL && $tool != ib_write_bw ]] || bench "$tool -a -b" perftest "$LIMIT" "$tool" -a -b "${COUNT[@]}"
+		bench "$tool -a" perftest "$LIMIT" "$tool" -a "${EACH[@]}"
+		[[ ! $FULL && $tool != ib_write_bw ]] || bench "$tool -a -b" perftest "$LIMIT" "$tool" -a -b "${EACH[@]}"
 		bench "$tool -q 8" perftest "$LIMIT" "$tool" -q 8 "${COUNT[@]}"
 		[[ ! $FULL && $tool != ib_read_bw ]] || bench "$tool -q 8 -a" perftest "$LIMIT" "$tool" -q 8 -a -n 30
 		bench "$tool -l 16" perftest "$LIMIT" "$tool" -l 16 -s 64 -n 4800
@@ -68,16 +68,18 @@ latencies() {
 	local tool
 	for tool in ib_write_lat ib_read_lat ib_send_lat; do
 		bench "$tool" perftest "$LIMIT" "$tool" "${COUNT[@]}"
-		[[ ! $FULL && $tool == ib_read_lat ]] || bench "$tool -a" perftest "$LIMIT" "$tool" -a "${COUNT[@]}"
-		bench "$tool -s 67108864" perftest "$LIMIT" "$tool" -s 67108864 -n 10
+		[[ ! $FULL && $tool != ib_send_lat ]] || bench "$tool -a" perftest "$LIMIT" "$tool" -a "${EACH[@]}"
+		[[ ! $FULL ]] || bench "$tool -s 67108864" perftest "$LIMIT" "$tool" -s 67108864 -n 10
 	done
 	bench "ib_send_lat -e" perftest "$LIMIT" ib_send_lat -e "${COUNT[@]}"
 }
 
 inlines() {
-	local max size
+	local max size sizes
 	max=$(max_inline)
-	for size in 0 1 64 $((max / 2)) "$max"; do
+	sizes=(0 1 "$max")
+	[[ ! $FULL ]] || sizes+=(64 $((max / 2)))
+	for size in "${sizes[@]}"; do
 		bench "ib_write_lat -I $size" perftest "$LIMIT" ib_write_lat -I "$size" -s "$((size ? size : 64))" "${COUNT[@]}"
 		bench "ib_send_lat -I $size" perftest "$LIMIT" ib_send_lat -I "$size" -s "$((size ? size : 64))" "${COUNT[@]}"
 		bench "ib_write_bw -I $size" perftest "$LIMIT" ib_write_bw -I "$size" -s "$((size ? size : 64))" -n 2000
