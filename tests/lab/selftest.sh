@@ -20,7 +20,7 @@ trap 'rm -rf "$WORK"' EXIT
 
 CASES=(wrong_arguments racing_builds partial_build status environment output writable_places
 	several_types options out_of_time hang panic fault warning interrupt killed closed_pipe reboot shell bench
-	provider_in_place debug_notices debug_leak)
+	provider_in_place debug_use_after_free debug_lock_order debug_sleep_atomic debug_leak debug_clean)
 
 fail() {
 	echo "FAIL: $*"
@@ -375,26 +375,33 @@ case_provider_in_place() {
 	[[ ! -e /etc/libibverbs.d/medge.driver ]] || fail "the provider was installed on the host"
 }
 
-# Lock order before KASAN's, after which lockdep is off.
-case_debug_notices() {
-	local what=(sleep_atomic invert_locks use_after_free)
+debug_notices() {
 	misbehaving debug
-	# shellcheck disable=SC2016 # for the inner shell
-	in_lab --kernel debug -- bash -c 'for what in "${@:2}"; do insmod "$1" "what=$what" && rmmod misbehave || exit; done' \
-		bash "$MODULE" "${what[@]}"
-	expect_status 123
-	expect err 'BUG: sleeping function called from invalid context'
-	expect err 'possible circular locking dependency detected'
-	expect err 'BUG: KASAN: slab-use-after-free in .*misbehave'
+	in_lab --kernel debug -- insmod "$MODULE" "what=$1"
+	expect_status "$2"
+	expect err "$3"
 }
 
-# Of who is not under test they are told, and no failure. That nobody is accused who leaks nothing, all other debug boots
-# show.
+case_debug_use_after_free() {
+	debug_notices use_after_free 123 'BUG: KASAN: slab-use-after-free in .*misbehave'
+}
+
+case_debug_lock_order() {
+	debug_notices invert_locks 123 'possible circular locking dependency detected'
+}
+
+case_debug_sleep_atomic() {
+	debug_notices sleep_atomic 123 'BUG: sleeping function called from invalid context'
+}
+
 case_debug_leak() {
-	misbehaving debug
-	in_lab --kernel debug -- insmod "$MODULE" what=leak
+	debug_notices leak 0 'unreferenced object 0x[0-9a-f]* \(size (200|208|256)\)'
+}
+
+case_debug_clean() {
+	in_lab --kernel debug -- on a rdma link
 	expect_status 0
-	expect err 'unreferenced object 0x[0-9a-f]* \(size (200|208|256)\)'
+	! grep -q 'unreferenced object' "$WORK/err" || fail "$(<"$WORK/err")"
 }
 
 # In one piece, so that editing this file does not disturb a run.
