@@ -30,7 +30,8 @@ class Boot:
 def cpus_apart(boots):
     """How far from each other, which is what speed depends on wherever two of them work for one connection: the least
     and the most of all, in words. A host may run a guest's where it likes, and change its mind."""
-    took = [ns for boot in boots for ns in boot.values('bare', 'cache line, there and back')]
+    took = [v['line_ns'] for boot in boots for (who, _, _), r in boot.results.items() if who == 'bare'
+            for v in r['values'] if v.get('line_ns')]
     return 'a cache line from CPU to CPU and back: %d .. %d ns' % (min(took), max(took)) if took else ''
 
 

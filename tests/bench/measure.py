@@ -80,8 +80,8 @@ def with_tcp_and_limits(limits, bare, uncut):
         out['tcp'] = [Tcp('one')] + ([Tcp('both')] if uncut else [])
         if uncut and limits == 'frames':
             out['tcp'].append(Tcp('cpu'))
-    kinds = {'frames': ['bytes', 'one', 'frame', 'small', 'memcpy', 'line'] if uncut else ['bytes', 'one'],
-             'shaped': ['rails', 'line'], 'memcpy': ['memcpy', 'line']}
+    kinds = {'frames': ['bytes', 'one', 'frame', 'small', 'memcpy'] if uncut else ['bytes', 'one'], 'shaped': ['rails'],
+             'memcpy': ['memcpy']}
     if limits in kinds and bare:
         out['bare'] = [Bare(kind, bare) for kind in kinds[limits]]
     return out

@@ -17,7 +17,7 @@ import papers
 WIDTH = 28
 
 
-def print_table(verdicts):
+def print_table(boots, verdicts):
     form = '%-' + str(WIDTH) + 's %10s %-11s  %-18s %10s  %8s  %-15s %8s  %s'
     print(form % ('figure', 'medge', '', 'against', '', 'ratio', '', 'floor', ''))
     last = ''
@@ -26,6 +26,9 @@ def print_table(verdicts):
                       page.number(v['theirs']), page.number(v['ratio']), '(%s..%s)' % (page.number(v['low']), page.number(v['high'])),
                       v['sense'] + ' ' + page.number(v['floor']), 'pass' if v['pass'] else 'SHORT'))
         last = v['label']
+    apart = floors.cpus_apart(boots)
+    if apart:
+        print(apart)
     print('%d of %d figures reach their floor' % (sum(v['pass'] for v in verdicts), len(verdicts)))
 
 
@@ -42,8 +45,7 @@ def main():
     verdicts = floors.judged(boots)
     (where / 'bench.json').write_text(json.dumps({'machine': machine, 'floors': verdicts, 'boots': data, **parts}, indent=1))
     if boots:
-        print_table(verdicts)
-        print(floors.cpus_apart(boots) or 'how far CPUs are from each other was not measured')
+        print_table(boots, verdicts)
     anatomy.print_all(parts)
     (where / 'bench.html').write_text(page.make(machine, boots, verdicts, papers.sections(boots) + anatomy.sections(parts)))
     print('%s, %s' % (where / 'bench.html', where / 'bench.json'))
