@@ -6,7 +6,6 @@
 #
 #   link_churn.sh [ROUNDS]    default 3; SEED=N repeats a run
 #
-# lab long: --rails 2 --mtu 9000 -- 1
 # lab beside: --rails 2 --mtu 9000 --kernel debug -- 1
 # lab long: --rails 2 --mtu 9000 --timeout 900 -- 10
 set -u

@@ -16,9 +16,9 @@ set -u
 . "$(dirname "$0")/lib.sh"
 
 LIMIT=${LIMIT:-200}
-SIZES=(-a -n 100) LAT_SIZES=(-a -n 20) COUNT=200 SHORT=
+SIZES=(-a -n 100) LAT_SIZES=(-a -n 20) COUNT=200 MS=400 SHORT=
 if [ "${1:-}" = --short ]; then
-	SIZES=(-s 1000000 -n 60) LAT_SIZES=(-s 70000 -n 60) COUNT=80 SHORT=1
+	SIZES=(-s 1000000 -n 60) LAT_SIZES=(-s 70000 -n 60) COUNT=80 MS=160 SHORT=1
 	shift
 fi
 if [ $# = 0 ]; then
@@ -68,7 +68,7 @@ impair "$@"
 run verbs_pattern "$LIMIT" "$pattern" --seed "$SEED" --rounds 100
 run "verbs_pattern --qps 8 --memory relaxed" "$LIMIT" "$pattern" --seed "$((SEED + 1))" --rounds 20 --qps 8 --memory relaxed
 run "verbs_pattern --max 16 MiB --memory strict" "$LIMIT" "$pattern" --seed "$((SEED + 2))" --rounds 5 --max 16777216 --memory strict
-run "verbs_order" "$LIMIT" "$order" --seed "$SEED" --ms "$((2 * COUNT))"
+run "verbs_order" "$LIMIT" "$order" --seed "$SEED" --ms "$MS"
 [[ $SHORT ]] || run "verbs_errors" 400 "$errors"
 for tool in ib_write_bw ib_read_bw ib_send_bw; do
 	bench "$tool ${SIZES[*]}" perftest "$LIMIT" "$tool" "${SIZES[@]}"

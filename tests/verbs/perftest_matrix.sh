@@ -3,9 +3,10 @@
 #
 # Unmodified perftest and ibv_rc_pingpong, in all their ways.
 #
-#   perftest_matrix.sh [--full]    --full: perftest's own iteration counts
+#   perftest_matrix.sh [--short|--full]    --short: less of what takes long; --full: perftest's own iteration counts
 #
-# lab beside: --rails 2 --mtu 9000
+# lab beside: --rails 2 --mtu 9000 -- --short
+# lab long: --rails 2 --mtu 9000 --timeout 1800
 # lab long: --rails 1 --mtu 1500 --timeout 1800
 # lab long: --rails 2 --mtu 9000 --timeout 3600 -- --full
 # lab long: --rails 2 --mtu 9000 --kernel debug --timeout 1800
@@ -15,12 +16,14 @@ set -u
 . "$(dirname "$0")/lib.sh"
 
 LIMIT=${LIMIT:-120}
-COUNT=(-n 100) EACH=(-n 30) FULL=
+# Of one size, and of each of all.
+COUNT=(-n 100) EACH=(-n 100) SHORT='' FULL=''
 case ${1:-} in
+--short) EACH=(-n 30) SHORT=1 ;;
 --full) COUNT=() EACH=() FULL=1 ;;
 '') ;;
 *)
-	echo "usage: perftest_matrix.sh [--full]" >&2
+	echo "usage: perftest_matrix.sh [--short|--full]" >&2
 	exit 2
 	;;
 esac
@@ -68,8 +71,9 @@ latencies() {
 	local tool
 	for tool in ib_write_lat ib_read_lat ib_send_lat; do
 		bench "$tool" perftest "$LIMIT" "$tool" "${COUNT[@]}"
-		[[ ! $FULL && $tool != ib_send_lat ]] || bench "$tool -a" perftest "$LIMIT" "$tool" -a "${EACH[@]}"
-		[[ ! $FULL ]] || bench "$tool -s 67108864" perftest "$LIMIT" "$tool" -s 67108864 -n 10
+		[[ ! $FULL && $tool == ib_read_lat || $SHORT && $tool == ib_write_lat ]] ||
+			bench "$tool -a" perftest "$LIMIT" "$tool" -a "${EACH[@]}"
+		[[ $SHORT ]] || bench "$tool -s 67108864" perftest "$LIMIT" "$tool" -s 67108864 -n 10
 	done
 	bench "ib_send_lat -e" perftest "$LIMIT" ib_send_lat -e "${COUNT[@]}"
 }
@@ -78,7 +82,7 @@ inlines() {
 	local max size sizes
 	max=$(max_inline)
 	sizes=(0 1 "$max")
-	[[ ! $FULL ]] || sizes+=(64 $((max / 2)))
+	[[ $SHORT ]] || sizes+=(64 $((max / 2)))
 	for size in "${sizes[@]}"; do
 		bench "ib_write_lat -I $size" perftest "$LIMIT" ib_write_lat -I "$size" -s "$((size ? size : 64))" "${COUNT[@]}"
 		bench "ib_send_lat -I $size" perftest "$LIMIT" ib_send_lat -I "$size" -s "$((size ? size : 64))" "${COUNT[@]}"

@@ -261,7 +261,7 @@ lied_to() {
 	local torture
 	torture=$(program ring_torture) || exit
 	polling all
-	run "ring_torture, polling all" 200 "$torture" 1 "$SEED"
+	run "ring_torture, polling all" 200 "$torture" 2 "$SEED"
 	still_works || failed "afterwards, a new connection does not work: $BOTH_STATUS"
 }
 

@@ -6,7 +6,6 @@
 #
 #   ring_torture.sh [LIVES]    default 20; SEED=N repeats a run
 #
-# lab long: --rails 2 --mtu 9000 -- 5
 # lab beside: --rails 2 --mtu 9000 --kernel debug -- 4
 # lab long: --rails 2 --mtu 9000 --timeout 1000 -- 100
 # lab long: --rails 2 --mtu 9000 --kernel debug

@@ -11,7 +11,7 @@
 #
 #   speed_floor.sh [RUNS]    default 5
 #
-# lab: --rails 2 --mtu 9000 -- 2
+# lab: --rails 2 --mtu 9000 -- 3
 #
 set -u
 # shellcheck source=tests/verbs/lib.sh

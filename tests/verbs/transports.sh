@@ -9,19 +9,20 @@ set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# tool NAME ARGS...: an ibv_*_pingpong on both nodes.
+# Where all takes ten times as long, less of each.
+LESS=1
+[ "${KERNEL:-}" != debug ] || LESS=5
+
+# tool COUNT NAME ARGS...: an ibv_*_pingpong on both nodes.
 tool() {
-	local name=$1
-	shift
+	local count=$1 name=$2
+	shift 2
+	set -- "$@" -n "$((count / LESS))"
 	next_port
 	both 60 "$name" -d "$DEV_B" -g "$GID_B" -p "$PORT" "$@" -- \
 		"$name" -d "$DEV_A" -g "$GID_A" -p "$PORT" "$@" "$IP_B"
 	report "$name $*" $?
 }
-
-# Where all takes ten times as long, less of each.
-LESS=1
-[ "${KERNEL:-}" != debug ] || LESS=5
 
 bench() {
 	perftest 60 "$@" -n "$((400 / LESS))"
@@ -44,14 +45,14 @@ if [ "$TYPE" = medge ]; then
 fi
 on a ibv_devinfo -v -d "$DEV_A" >"$WORK/client" 2>&1
 report "ibv_devinfo -v" $?
-tool ibv_rc_pingpong -c -n "$((500 / LESS))"
-tool ibv_rc_pingpong -e -n "$((500 / LESS))"
-tool ibv_rc_pingpong -t -n "$((500 / LESS))"
-tool ibv_uc_pingpong -n "$((500 / LESS))"
-tool ibv_uc_pingpong -e -s 65536 -n "$((200 / LESS))"
-tool ibv_srq_pingpong -n "$((500 / LESS))"
-tool ibv_srq_pingpong -e -q 8 -n "$((500 / LESS))"
-tool ibv_xsrq_pingpong -n "$((200 / LESS))"
+tool 500 ibv_rc_pingpong -c
+tool 500 ibv_rc_pingpong -e
+tool 500 ibv_rc_pingpong -t
+tool 500 ibv_uc_pingpong
+tool 200 ibv_uc_pingpong -e -s 65536
+tool 500 ibv_srq_pingpong
+tool 500 ibv_srq_pingpong -e -q 8
+tool 200 ibv_xsrq_pingpong
 bench ib_send_bw -c UC -s 65536
 bench ib_write_bw -c UC -s 65536
 bench ib_send_lat -c UC
