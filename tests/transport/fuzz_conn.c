@@ -33,13 +33,18 @@ static u32 word(struct script *s)
 	return v << 8 | byte(s);
 }
 
-/* Mostly near 0, on both sides, as what is near an edge finds most. */
+/*
+ * Mostly near 0, on both sides, as what is near an edge finds most; or near
+ * where serial numbers turn from far ahead to long ago.
+ */
 static u32 near(struct script *s)
 {
 	u8 v = byte(s);
 
 	if (v < 192)
 		return (v & 31) - 8;
+	if (v < 208)
+		return (1U << 31) - 16 + 2 * (v & 15);
 	return v < 250 ? word(s) - 1024 : word(s) << 16 | word(s);
 }
 

@@ -114,6 +114,7 @@ static void check_send_state(struct medge_conn *c)
 	CHECK(c->snd_nxt - c->snd_una <= MEDGE_WINDOW);
 	CHECK(c->op_next - c->op_oldest <= MEDGE_OP_WINDOW);
 	CHECK(c->op_send - c->op_oldest <= c->op_next - c->op_oldest);
+	CHECK(medge_seq_diff(c->op_next, c->op_performed) >= 0);
 	CHECK(c->resp_next - c->resp_oldest <= MEDGE_MAX_RD_ATOMIC);
 	CHECK(c->resp_send - c->resp_oldest <= c->resp_next - c->resp_oldest);
 	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
@@ -132,6 +133,7 @@ static void check_receive_state(struct medge_conn *c)
 	const struct medge_rx *rx, *last = NULL;
 	u32 held = 0, loose = 0, i;
 
+	CHECK(medge_seq_diff(c->rcv_high, c->rcv_nxt) <= MEDGE_WINDOW);
 	for (i = 0; i < MEDGE_BITMAP_WORDS; i++)
 		CHECK(!(c->settled[i] & ~c->received[i]), "settled, not received");
 	for (rx = c->held; rx; rx = rx->next) {

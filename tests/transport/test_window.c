@@ -257,6 +257,66 @@ static void numbers__long_after_the_last_fence(void)
 	pair_free(&p);
 }
 
+/* The numbers of @seen's frame and of what it acknowledges, moved by @d. */
+static void tell_moved(struct pair *p, const struct seen *seen, u32 dpsn,
+		       u32 dack, u32 dop)
+{
+	struct packet *lie = packet_new(seen->packet->len);
+	struct medge_frame f = seen->f;
+
+	memcpy(lie->data, seen->packet->data, lie->len);
+	lie->nframes = seen->packet->nframes;
+	f.psn += dpsn;
+	f.ack_psn += dack;
+	f.ack_op += dop;
+	medge_wire_encode_frame(lie->data, &f);
+	p->hostile = true;
+	host_receive(&p->host[!seen->side], seen->rail, lie);
+	p->hostile = false;
+	packet_put(lie);
+	conn_check(p->host[!seen->side].conn);
+}
+
+static enum net_verdict tell_far(struct pair *p, const struct seen *seen,
+				 u64 *delay, void *user)
+{
+	u32 *told = user, half = 1U << 31, i;
+
+	for (i = 0; i < 300; i++) {
+		if (seen->f.type == MEDGE_FRAME_DATA)
+			tell_moved(p, seen, half - i, 0, 0);
+		tell_moved(p, seen, 0, half - i, 0);
+		tell_moved(p, seen, 0, 0, half - i);
+		*told += 1;
+	}
+	return NET_PASS;
+}
+
+/*
+ * Where serial numbers turn from far ahead to long ago, a run may begin on one
+ * side and end on the other: it is neither, nor is what an ack says there.
+ */
+static void numbers__half_their_range_away__are_dropped(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 200 * SEG,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct watch w;
+	struct pair p;
+	u32 told = 0;
+
+	pair_params_default(&params, 2);
+	params.cfg[0].seg_len = params.cfg[1].seg_len = SEG;
+	pair_init(&p, &params);
+	watch_frames(&w, &p, tell_far, &told);
+	host_post(&p.host[0], &req);
+	pair_post(&p, 0, &req);
+	pair_finish(&p, SEC);
+	CHECK(told > 300);
+	CHECK_EQ(medge_conn_stats(p.host[1].conn)->rx_frames, 400);
+	pair_free(&p);
+}
+
 /* Whoever has no room to hold frames asks which one makes room. */
 static void expects__the_next_and_those_before(void)
 {
@@ -292,6 +352,7 @@ int main(int argc, char **argv)
 	RUN(reads__as_many_as_there_may_be);
 	RUN(numbers__wrap_around);
 	RUN(numbers__long_after_the_last_fence);
+	RUN(numbers__half_their_range_away__are_dropped);
 	RUN(expects__the_next_and_those_before);
 	return direct_end("test_window");
 }

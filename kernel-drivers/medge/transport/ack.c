@@ -344,13 +344,10 @@ enum medge_drop medge_ack_process(struct medge_conn *c, u64 now,
 	bool news;
 
 	medge_conn_start_at(c, f->ack_psn);
+	/* Beyond what we sent: a lie. Before that it may be old. */
 	if (medge_seq_before(c->snd_nxt, f->ack_psn) ||
-	    f->ack_op - c->op_oldest > c->op_next - c->op_oldest) {
-		/* beyond what we sent: a lie, unless it is simply old */
-		if (medge_seq_before(c->snd_nxt, f->ack_psn) ||
-		    !medge_seq_before(f->ack_op, c->op_oldest))
-			return MEDGE_DROP_ACK;
-	}
+	    medge_seq_before(c->op_next, f->ack_op))
+		return MEDGE_DROP_ACK;
 	if (ack)
 		asked(c, f, ack);
 	news = acked_frames(c, now, f, ack);

@@ -102,6 +102,15 @@ static bool has_rail(struct medge_conn *c, u32 rail)
 				medge_table_size(&c->rails));
 }
 
+/*
+ * Not @f's end: that of a run which begins half the numbers' range ahead is
+ * behind again.
+ */
+static bool in_window(const struct medge_conn *c, const struct medge_frame *f)
+{
+	return medge_seq_diff(f->psn, c->rcv_nxt) <= MEDGE_WINDOW - f->nframes;
+}
+
 bool medge_conn_expects(const struct medge_conn *c, const struct medge_frame *f)
 {
 	return medge_seq_diff(f->psn, c->rcv_nxt) <= 0;
@@ -126,9 +135,7 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 			/* the refusal may have been lost */
 			c->ack_now = true;
 			drop = MEDGE_DROP_STATE;
-		} else if (medge_seq_diff(f->psn + f->nframes, c->rcv_nxt) >
-				   MEDGE_WINDOW ||
-			   !has_rail(c, rail)) {
+		} else if (!in_window(c, f) || !has_rail(c, rail)) {
 			drop = MEDGE_DROP_WINDOW;
 		} else if (c->nheld >= 2 * MEDGE_WINDOW) {
 			drop = MEDGE_DROP_HOLD;
