@@ -178,6 +178,25 @@ static void lie_of_ack(struct medge_ack_hdr *ack)
 	}
 }
 
+/*
+ * A run of an op to come, a byte in each frame, that reaches over the point
+ * where numbers turn from far ahead to long ago.
+ */
+static void lie_half_way(struct medge_frame_hdr *hdr, uint32_t len)
+{
+	struct medge_op_hdr *op = (void *)(hdr + 1);
+	uint32_t nframes = len - ETH_HLEN - MEDGE_HDR_LEN, half = 1u << 31;
+
+	hdr->seg_len = htons(1);
+	hdr->nops_qpn = htonl((ntohl(hdr->nops_qpn) & 0xffffff) | 1 << 24);
+	hdr->psn = htonl(ntohl(hdr->psn) + half - rng_below(&rng, nframes));
+	op->opcode = MEDGE_OP_WRITE;
+	op->len = htons(nframes);
+	op->op_no = htonl(ntohl(op->op_no) + 1 + rng_below(&rng, 64));
+	op->op_len = htonl(nframes);
+	op->offset = 0;
+}
+
 static void flip(uint8_t *frame, uint32_t len)
 {
 	for (int n = 1 + rng_below(&rng, 8); n; n--)
@@ -202,6 +221,10 @@ static uint32_t lie_inside(uint8_t *frame, uint32_t len, uint32_t most)
 	struct medge_frame_hdr *hdr = header(frame);
 	bool ack = (hdr->ver_type & 15) == MEDGE_FRAME_ACK;
 
+	if (!ack && len > ETH_HLEN + MEDGE_HDR_LEN && !rng_below(&rng, 16)) {
+		lie_half_way(hdr, len);
+		return len;
+	}
 	for (int n = 1 + rng_below(&rng, 3); n; n--) {
 		switch (rng_below(&rng, 6)) {
 		case 0:
