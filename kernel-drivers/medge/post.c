@@ -318,7 +318,7 @@ bool medge_post_idle(struct medge_qp *qp)
 	/* The poller looks again when there is more. */
 	if (qp->polled.watched)
 		return true;
-	WRITE_ONCE(hdr->need_doorbell, 1);
+	WRITE_ONCE(hdr->need_doorbell, medge_late_doorbell(qp));
 	/* Pairs with the barrier between the user's prod and his look at this. */
 	smp_mb();
 	return !medge_ring_posted(&qp->sq);

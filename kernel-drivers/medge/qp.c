@@ -426,6 +426,7 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	qp->state = IB_QPS_RESET;
 	medge_kpost_init(&qp->kpost, !qp->ibqp.uobject);
 	qp->relaxed = req->flags & MEDGE_CREATE_QP_RELAXED;
+	medge_late_init(qp);
 	qp->polled.asked = req->flags & MEDGE_CREATE_QP_POLLED;
 	INIT_LIST_HEAD(&qp->polled.entry);
 	INIT_LIST_HEAD(&qp->polled.turn);

@@ -11,6 +11,7 @@
 #include "cq.h"
 #include "faults.h"
 #include "kpost.h"
+#include "late.h"
 #include "mr.h"
 #include "pin.h"
 #include "poller.h"
@@ -102,6 +103,7 @@ struct medge_qp {
 	struct medge_polled polled;
 
 	spinlock_t lock;
+	struct medge_late late;
 	enum ib_qp_state state;
 	struct medge_conn *conn;
 	struct medge_l2 l2;		/* peer's address */
@@ -266,6 +268,8 @@ void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock);
 void medge_timer_update(struct medge_qp *qp);
 /* Set it to now: there is more to send than one turn may. Under qp->lock. */
 void medge_timer_kick(struct medge_qp *qp);
+/* At qp->late.at. */
+void medge_timer_late(struct medge_qp *qp);
 enum hrtimer_restart medge_timer_fire(struct hrtimer *timer);
 
 /* ---- receive.c ---- */

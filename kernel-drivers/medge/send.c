@@ -628,6 +628,7 @@ void medge_send_doorbell(struct medge_qp *qp)
 		medge_poller_wake(&qp->dev->poller);
 	spin_lock_bh(&qp->lock);
 	medge_count(qp->dev, doorbells);
+	medge_late_rang(qp);
 	look_unlock(qp);
 	medge_qp_put(qp);
 }

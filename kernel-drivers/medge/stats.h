@@ -44,6 +44,7 @@ struct rdma_hw_stats;
 	X(rx_no_recv)		/* datagram finds no receive posted */	\
 	X(rx_too_long)		/* datagram does not fit its receive */	\
 	X(doorbells)		/* post calls that entered the kernel */ \
+	X(late_looks)		/* posts found that were to be told of late */ \
 	X(poller_wakes)		/* times the poller ended its sleep */	\
 	X(page_faults)		/* waits for memory that is paged on demand */ \
 	X(offload_frames)	/* copied by a DMA engine */	\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The connection's deadlines, on one lazy timer a QP. */
+/* The connection's deadlines, and that of late doorbells, on one lazy timer a QP. */
 #include <linux/ktime.h>
 
 #include "qp.h"
@@ -32,6 +32,11 @@ void medge_timer_kick(struct medge_qp *qp)
 	timer_set(qp, qp->now);
 }
 
+void medge_timer_late(struct medge_qp *qp)
+{
+	timer_set(qp, qp->late.at);
+}
+
 /* Runs in softirq. */
 enum hrtimer_restart medge_timer_fire(struct hrtimer *timer)
 {
@@ -45,6 +50,10 @@ enum hrtimer_restart medge_timer_fire(struct hrtimer *timer)
 	if (qp->conn && qp->state != IB_QPS_ERR &&
 	    medge_conn_deadline(qp->conn) <= qp->now)
 		medge_conn_timeout(qp->conn, qp->now);
+	if (qp->late.at > qp->now)
+		medge_timer_late(qp);
+	else if (qp->late.at)
+		medge_late_due(qp);
 	medge_send_unlock(qp);
 	medge_qp_put(qp);
 	return HRTIMER_NORESTART;

@@ -201,12 +201,16 @@ int medge_resize_cq(struct ibv_cq *ibcq, int cqe)
 int medge_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct medge_cq *cq = to_medge_cq(ibcq);
-	bool done;
+	bool done, late;
 
 	medge_lock(&cq->lock);
+	late = cq->late;
 	done = medge_ring_arm(&cq->ring, solicited_only ?
 			      MEDGE_CQ_ARMED_SOLICITED : MEDGE_CQ_ARMED_NEXT);
 	medge_unlock(&cq->lock);
+	/* He is about to wait. */
+	if (late)
+		medge_late_ring(cq);
 	return done ? 0 : ibv_cmd_req_notify_cq(ibcq, solicited_only);
 }
 

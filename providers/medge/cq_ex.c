@@ -26,7 +26,7 @@ static int medge_start_poll(struct ibv_cq_ex *cq_ex,
 {
 	struct medge_cq *cq = medge_from_cq_ex(cq_ex);
 	uint32_t qp_handle;
-	bool ring;
+	bool ring, late;
 	int ret;
 
 	if (attr->comp_mask)
@@ -37,8 +37,11 @@ static int medge_start_poll(struct ibv_cq_ex *cq_ex,
 		medge_spin_found(cq);
 		return 0;
 	}
+	late = cq->late;
 	ring = medge_spin_empty(cq, &qp_handle);
 	medge_unlock(&cq->lock);
+	if (late)
+		medge_late_ring(cq);
 	if (ring)
 		medge_send_ring(cq->vcq.cq.context, qp_handle);
 	return ret;

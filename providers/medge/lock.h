@@ -32,6 +32,12 @@ static inline void medge_lock(struct medge_lock *lock)
 		pthread_spin_lock(&lock->spin);
 }
 
+/* False: somebody has it, or nobody ever takes it. */
+static inline bool medge_try_lock(struct medge_lock *lock)
+{
+	return !lock->single && !pthread_spin_trylock(&lock->spin);
+}
+
 static inline void medge_unlock(struct medge_lock *lock)
 {
 	if (!lock->single)

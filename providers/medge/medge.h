@@ -61,6 +61,7 @@ struct medge_cq {
 	struct medge_ring ring;
 	const struct medge_cqe *current;	/* between start_poll and end_poll */
 	struct medge_spin spin;
+	struct medge_qp *late;		/* list of those that are to be rung for */
 };
 
 /* One direction's work queue of a QP. */
@@ -96,6 +97,8 @@ struct medge_qp {
 	uint32_t max_msg;
 	bool sig_all;
 	struct medge_wr_list wrs;
+	struct medge_qp *late_next;	/* in its send CQ's list; under that one's lock */
+	bool late;			/* it is in that list */
 };
 
 static inline struct medge_context *to_medge_context(struct ibv_context *ctx)
@@ -204,6 +207,16 @@ static inline void medge_spin_found(struct medge_cq *cq)
 bool medge_spin_empty(struct medge_cq *cq, uint32_t *qp_handle);
 /* The QP goes. */
 void medge_spin_forget(struct medge_cq *cq, const struct medge_qp *qp);
+
+/*
+ * Something was posted, and the kernel may be told when @cq, the QP's for sends, has
+ * been read. False: there is nothing in it, or that is not to be seen now.
+ */
+bool medge_late_defer(struct medge_cq *cq, struct medge_qp *qp);
+/* It has been read; without its lock. */
+void medge_late_ring(struct medge_cq *cq);
+/* The QP goes. */
+void medge_late_forget(struct medge_cq *cq, const struct medge_qp *qp);
 
 /* Into the ring, yet to be published. Under the queue's lock. */
 int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr);

@@ -27,7 +27,7 @@ int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	struct medge_cq *cq = to_medge_cq(ibcq);
 	const struct medge_cqe *cqe;
 	uint32_t qp_handle;
-	bool ring = false;
+	bool ring = false, late = false;
 	int n = 0;
 
 	medge_lock(&cq->lock);
@@ -42,9 +42,12 @@ int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		medge_ring_release(&cq->ring);
 		medge_spin_found(cq);
 	} else {
+		late = cq->late;
 		ring = medge_spin_empty(cq, &qp_handle);
 	}
 	medge_unlock(&cq->lock);
+	if (late)
+		medge_late_ring(cq);
 	/* That the QP, or the device, has gone is for others to say. */
 	if (ring)
 		medge_send_ring(ibcq->context, qp_handle);

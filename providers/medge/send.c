@@ -227,9 +227,16 @@ int medge_send_publish(struct medge_qp *qp)
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 
 	medge_ring_publish(&qp->sq.ring);
-	if (!medge_ring_need_doorbell(&qp->sq.ring)) {
+	switch (medge_ring_need_doorbell(&qp->sq.ring)) {
+	case MEDGE_DOORBELL_NONE:
 		medge_spin_silent(to_medge_cq(ibqp->send_cq), qp);
 		return 0;
+	case MEDGE_DOORBELL_LATE:
+		if (medge_late_defer(to_medge_cq(ibqp->send_cq), qp))
+			return 0;
+		break;
+	default:
+		break;
 	}
 	return medge_send_ring(ibqp->context, ibqp->handle);
 }

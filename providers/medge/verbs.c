@@ -366,6 +366,9 @@ static int medge_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 	unsigned int tries = 0;
 	int ret;
 
+	/* What was posted before this counts as posted. */
+	if (ibqp->send_cq)
+		medge_late_ring(to_medge_cq(ibqp->send_cq));
 	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		return medge_reset_qp(ibqp, attr, attr_mask);
 	do {
@@ -388,11 +391,15 @@ static int medge_destroy_qp(struct ibv_qp *ibqp)
 {
 	int ret;
 
+	if (ibqp->send_cq)
+		medge_late_ring(to_medge_cq(ibqp->send_cq));
 	ret = ibv_cmd_destroy_qp(ibqp);
 	if (ret)
 		return ret;
-	if (ibqp->send_cq)
+	if (ibqp->send_cq) {
 		medge_spin_forget(to_medge_cq(ibqp->send_cq), to_medge_qp(ibqp));
+		medge_late_forget(to_medge_cq(ibqp->send_cq), to_medge_qp(ibqp));
+	}
 	medge_qp_free(to_medge_qp(ibqp));
 	return 0;
 }

@@ -7,7 +7,6 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <infiniband/medgedv.h>
 
@@ -47,24 +46,6 @@ static struct ibv_qp *create_qp(struct side *side, struct ibv_qp_init_attr *init
 	/* Of the side that posts, which comes first. */
 	create_flags = 0;
 	return create_dv_qp(side, init, flags, 0);
-}
-
-/* Of the posting device, once the kernel shows none that is older. */
-static uint64_t doorbells(const struct side *side)
-{
-	char path[256];
-	unsigned long long value;
-	FILE *file;
-
-	snprintf(path, sizeof(path),
-		 "/sys/class/infiniband/%s/ports/1/hw_counters/doorbells",
-		 ibv_get_device_name(side->ctx->device));
-	usleep(50000);
-	file = fopen(path, "r");
-	if (!file || fscanf(file, "%llu", &value) != 1)
-		die("%s cannot be read", path);
-	fclose(file);
-	return value;
 }
 
 static void make(struct kind *k, struct side *a, struct side *b)
@@ -180,10 +161,10 @@ static void turn(struct kind *k)
 	/* One wakes the poller; that it sleeps is another's to test. */
 	post(k, true);
 	wait_one(k);
-	before = doorbells(side);
+	before = side_counter(side, "doorbells");
 	stream(k);
 	singly(k);
-	k->doorbells += doorbells(side) - before;
+	k->doorbells += side_counter(side, "doorbells") - before;
 }
 
 int main(int argc, char **argv)

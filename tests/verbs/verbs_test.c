@@ -133,6 +133,23 @@ void side_open_both(struct side *a, struct side *b)
 	side_open(b, must_getenv("DEV_B"), must_getenv("GID_B"));
 }
 
+uint64_t side_counter(const struct side *side, const char *name)
+{
+	char path[256];
+	unsigned long long value;
+	FILE *file;
+
+	snprintf(path, sizeof(path),
+		 "/sys/class/infiniband/%s/ports/1/hw_counters/%s",
+		 ibv_get_device_name(side->ctx->device), name);
+	usleep(50000);
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%llu", &value) != 1)
+		die("%s cannot be read", path);
+	fclose(file);
+	return value;
+}
+
 void side_close(struct side *side)
 {
 	if (ibv_dealloc_pd(side->pd))

@@ -88,6 +88,8 @@ uint64_t now_ms(void);
 void side_open_both(struct side *a, struct side *b);
 void side_open(struct side *side, const char *dev, const char *gid_index);
 void side_close(struct side *side);
+/* A counter of its port, once the kernel shows none that is older. */
+uint64_t side_counter(const struct side *side, const char *name);
 
 /* Page-aligned memory. */
 void *alloc_pages(size_t len);

@@ -38,11 +38,11 @@
  *   SQ, RQ    user              kernel: all WQEs before it have completed
  *   CQ        kernel            user
  *
- * @need_doorbell (SQ, RQ; written by the kernel): nonzero when the kernel will
- * not look at the ring until it is told. The user, after storing @prod and a
- * full barrier, reads it, and issues a doorbell (a POST_SEND or POST_RECV
- * command of no work requests) if it is nonzero. The kernel stores it, and
- * after a full barrier reads @prod once more before it goes idle.
+ * @need_doorbell (SQ, RQ; written by the kernel): enum medge_doorbell; nonzero
+ * when the kernel will not look at the ring until it is told. The user, after
+ * storing @prod and a full barrier, reads it, and issues a doorbell (a POST_SEND
+ * or POST_RECV command of no work requests) if it is nonzero. The kernel stores
+ * it, and after a full barrier reads @prod once more before it goes idle.
  *
  * @taken (SQ; written by the kernel): it has taken all WQEs before it, whether
  * they have completed or not. Who spins for a completion sees by it that nobody
@@ -66,6 +66,17 @@ struct medge_ring_hdr {
 	__u32 life;
 	__u32 taken;
 	__u8 pad1[40];
+};
+
+enum medge_doorbell {
+	MEDGE_DOORBELL_NONE,
+	MEDGE_DOORBELL_NOW,
+	/*
+	 * SQ: who has completions to read may read them first, and ring once for
+	 * all that he posts meanwhile; or forget it, for the kernel looks at the
+	 * ring in some tens of microseconds. He may as well ring now.
+	 */
+	MEDGE_DOORBELL_LATE,
 };
 
 enum medge_ring_life {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Doorbells that may be late. */
+#include <linux/jiffies.h>
+
+#include "cq.h"
+#include "device.h"
+#include "late.h"
+#include "qp.h"
+#include "stats.h"
+
+void medge_late_init(struct medge_qp *qp)
+{
+	qp->late.rested = jiffies;
+	qp->late.rest_ms = MEDGE_LATE_REST_MS;
+}
+
+/* How many CQEs its user has read; wraps. */
+static u32 reaped(struct medge_qp *qp)
+{
+	struct medge_cq *cq = medge_qp_send_cq(qp);
+	u32 cons;
+
+	spin_lock(&cq->lock);
+	medge_cq_unread(cq, &cons);
+	spin_unlock(&cq->lock);
+	return cons;
+}
+
+void medge_late_rang(struct medge_qp *qp)
+{
+	struct medge_late *late = &qp->late;
+	u32 cons;
+
+	late->may = false;
+	if (!qp->conn || qp->kpost.kernel ||
+	    READ_ONCE(qp->dev->poller.mode) != MEDGE_POLL_AUTO)
+		return;
+	cons = reaped(qp);
+	late->rings = cons == late->reaped ? late->rings + 1 : 1;
+	late->reaped = cons;
+	late->may = late->rings >= MEDGE_LATE_RINGS &&
+		    time_after_eq(jiffies, late->rested);
+}
+
+u32 medge_late_doorbell(struct medge_qp *qp)
+{
+	if (!qp->late.may)
+		return MEDGE_DOORBELL_NOW;
+	qp->late.at = qp->now + MEDGE_LATE_US * NSEC_PER_USEC;
+	medge_timer_late(qp);
+	return MEDGE_DOORBELL_LATE;
+}
+
+void medge_late_due(struct medge_qp *qp)
+{
+	struct medge_ring_hdr *hdr = qp->sq.hdr;
+	struct medge_late *late = &qp->late;
+	u32 posted;
+
+	late->at = 0;
+	late->may = false;
+	if (!hdr || READ_ONCE(hdr->need_doorbell) != MEDGE_DOORBELL_LATE)
+		return;
+	WRITE_ONCE(hdr->need_doorbell, MEDGE_DOORBELL_NOW);
+	/* Pairs with the barrier between the user's prod and his look at this. */
+	smp_mb();
+	posted = medge_ring_posted(&qp->sq);
+	if (!posted)
+		return;
+	medge_count(qp->dev, late_looks);
+	/* He is at it still, or has turned to something else. */
+	if (posted >= MEDGE_LATE_RINGS || reaped(qp) != late->reaped) {
+		late->may = true;
+		late->rest_ms = MEDGE_LATE_REST_MS;
+		return;
+	}
+	late->rested = jiffies + msecs_to_jiffies(late->rest_ms);
+	late->rest_ms = min_t(u32, 2 * late->rest_ms, MEDGE_LATE_REST_MS_MAX);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Posts that the kernel may be told of late: who posts one after the other rings
+ * for many at once; and whatever he does instead of polling, all is sent.
+ *
+ *	late_posts [--never]	where nobody may be late: each post rings
+ *
+ * How often it rings hangs on the time that the host gives it: one of several tries
+ * counts. That all arrives does not.
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "verbs_test.h"
+
+enum {
+	SLOTS = 256,
+	FIRST = 4,	/* doorbells, until he may be late: MEDGE_LATE_RINGS */
+	STREAM = 200,
+	TRIES = 10,
+	SOON_MS = 1000,
+};
+
+struct line {
+	struct pair pair;
+	volatile uint64_t *source, *target;
+	struct ibv_mr *smr, *tmr;
+	uint64_t posts;
+};
+
+static struct side a, b;
+static struct line one, two;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *cq;		/* for sends of both */
+
+static struct ibv_qp *create_qp(struct side *side, struct ibv_qp_init_attr *init)
+{
+	if (side == &a)
+		init->send_cq = cq;
+	return ibv_create_qp(side->pd, init);
+}
+
+static void make(struct line *l)
+{
+	struct pair_options opt = {
+		.send_wr = SLOTS, .inline_data = sizeof(uint64_t),
+		.create_qp = create_qp,
+	};
+
+	pair_create(&l->pair, &a, &b, &opt);
+	l->source = alloc_pages(SLOTS * sizeof(uint64_t));
+	l->target = alloc_pages(SLOTS * sizeof(uint64_t));
+	l->smr = must_reg(&a, (void *)l->source, SLOTS * sizeof(uint64_t), FULL_ACCESS);
+	l->tmr = must_reg(&b, (void *)l->target, SLOTS * sizeof(uint64_t), FULL_ACCESS);
+	l->posts = 0;
+}
+
+static void unmake(struct line *l)
+{
+	if (l->pair.a.qp)
+		pair_destroy(&l->pair);
+	ibv_dereg_mr(l->smr);
+	ibv_dereg_mr(l->tmr);
+	munmap((void *)l->source, SLOTS * sizeof(uint64_t));
+	munmap((void *)l->target, SLOTS * sizeof(uint64_t));
+}
+
+/* Writes the number of the post, from 1 on, into its slot. */
+static void post(struct line *l, bool signaled)
+{
+	uint64_t at = l->posts++ % SLOTS;
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)&l->source[at],
+		.length = sizeof(uint64_t),
+		.lkey = l->smr->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_INLINE |
+			      (signaled ? IBV_SEND_SIGNALED : 0),
+		.wr.rdma.remote_addr = (uintptr_t)&l->target[at],
+		.wr.rdma.rkey = l->tmr->rkey,
+	}, *bad;
+
+	l->source[at] = l->posts;
+	if (ibv_post_send(l->pair.a.qp, &wr, &bad))
+		die("ibv_post_send");
+}
+
+static void arrive(struct line *l, const char *what)
+{
+	uint64_t at = (l->posts - 1) % SLOTS, began = now_ms();
+
+	while (l->target[at] != l->posts)
+		if (now_ms() - began > SOON_MS)
+			die("%s: post %llu has not arrived", what,
+			    (unsigned long long)l->posts);
+}
+
+static void wait_one(void)
+{
+	struct ibv_wc wc;
+
+	if (!wait_wc(cq, &wc, PATIENCE_MS) || wc.status != IBV_WC_SUCCESS)
+		die("no completion");
+}
+
+/* Until the next one may be told of late, and is not told of. */
+static void post_late(struct line *l)
+{
+	int i;
+
+	for (i = 0; i <= FIRST; i++)
+		post(l, false);
+}
+
+/* ---- what may be done behind it ---- */
+
+static uint64_t stream(const char *what)
+{
+	uint32_t i;
+
+	(void)what;
+	for (i = 1; i <= STREAM; i++)
+		post(&one, i == STREAM);
+	wait_one();
+	return STREAM / 32 + 2 * FIRST;
+}
+
+static uint64_t polls(const char *what)
+{
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i <= FIRST; i++) {
+		post(&one, false);
+		post(&two, false);
+	}
+	if (ibv_poll_cq(cq, 1, &wc))
+		die("%s: a completion that nobody asked for", what);
+	return 2 * (FIRST + 1);
+}
+
+static uint64_t looks_at_memory(const char *what)
+{
+	int i;
+
+	post_late(&one);
+	arrive(&one, what);
+	/* It has been found once, by nobody's doorbell: from now on he rings at once. */
+	for (i = 0; i < 5; i++) {
+		post(&one, false);
+		arrive(&one, what);
+	}
+	return FIRST + 5;
+}
+
+static uint64_t waits_for_an_event(const char *what)
+{
+	struct ibv_cq *event_cq;
+	struct ibv_wc wc;
+	void *context;
+
+	post_late(&one);
+	post(&one, true);
+	if (ibv_req_notify_cq(cq, 0))
+		die("%s: no notification", what);
+	/* Of what is there already, nothing is told. */
+	if (ibv_poll_cq(cq, 1, &wc) == 1)
+		return FIRST + 2;
+	if (ibv_get_cq_event(channel, &event_cq, &context))
+		die("%s: no event", what);
+	ibv_ack_cq_events(event_cq, 1);
+	wait_one();
+	return FIRST + 1;
+}
+
+static uint64_t posts_between_polls(const char *what)
+{
+	struct ibv_poll_cq_attr attr = {};
+	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)cq;
+
+	post(&one, true);
+	while (ibv_start_poll(ex, &attr))
+		;
+	post_late(&one);
+	ibv_end_poll(ex);
+	(void)what;
+	return FIRST + 2;
+}
+
+static uint64_t changes_the_state(const char *what)
+{
+	post_late(&one);
+	if (end_to_state(&one.pair.a, IBV_QPS_SQD))
+		die("%s: not to SQD", what);
+	return FIRST + 1;
+}
+
+static uint64_t destroys_the_qp(const char *what)
+{
+	(void)what;
+	post_late(&one);
+	pair_destroy(&one.pair);
+	one.pair.a.qp = NULL;
+	return FIRST + 1;
+}
+
+static const struct act {
+	const char *what;
+	uint64_t (*act)(const char *what);	/* Return: doorbells at most */
+	bool extended;				/* CQ */
+	bool looked;				/* by the kernel, at least once */
+	bool may_look;				/* else it does not */
+} acts[] = {
+	{ .what = "posts on", .act = stream, .may_look = true },
+	{ .what = "polls", .act = polls },
+	{ .what = "looks at memory", .act = looks_at_memory, .looked = true,
+	  .may_look = true },
+	{ .what = "waits for an event", .act = waits_for_an_event },
+	{ .what = "posts between start and end of a poll",
+	  .act = posts_between_polls, .extended = true },
+	{ .what = "changes the state", .act = changes_the_state },
+	{ .what = "destroys the QP", .act = destroys_the_qp },
+};
+
+static bool as_expected(const struct act *act, bool never)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = 2 * SLOTS };
+	uint64_t most, rang, looks;
+
+	channel = ibv_create_comp_channel(a.ctx);
+	attr.channel = channel;
+	cq = act->extended ? ibv_cq_ex_to_cq(ibv_create_cq_ex(a.ctx, &attr)) :
+			     ibv_create_cq(a.ctx, 2 * SLOTS, NULL, channel, 0);
+	if (!cq)
+		die("ibv_create_cq");
+	make(&one);
+	make(&two);
+	rang = side_counter(&a, "doorbells");
+	looks = side_counter(&a, "late_looks");
+	most = act->act(act->what);
+	arrive(&one, act->what);
+	if (two.posts)
+		arrive(&two, act->what);
+	rang = side_counter(&a, "doorbells") - rang;
+	looks = side_counter(&a, "late_looks") - looks;
+	printf("%-40s %3llu posts, %3llu doorbells, %llu looks\n", act->what,
+	       (unsigned long long)(one.posts + two.posts),
+	       (unsigned long long)rang, (unsigned long long)looks);
+	if (never && (rang != one.posts + two.posts || looks))
+		die("who must ring at once did not");
+	unmake(&one);
+	unmake(&two);
+	two.posts = 0;
+	if (ibv_destroy_cq(cq) || ibv_destroy_comp_channel(channel))
+		die("something is left in the CQ");
+	return never || (rang <= most && (looks ? act->may_look : !act->looked));
+}
+
+int main(int argc, char **argv)
+{
+	bool never = argc == 2 && !strcmp(argv[1], "--never");
+	size_t i;
+	int try;
+
+	if (argc > 2 || (argc == 2 && !never)) {
+		fputs("usage: late_posts [--never]\n", stderr);
+		return 2;
+	}
+	side_open_both(&a, &b);
+	for (i = 0; i < ARRAY_LEN(acts); i++) {
+		for (try = 1; !as_expected(&acts[i], never); try++)
+			if (try == TRIES)
+				die("%s: not as expected in %d tries",
+				    acts[i].what, TRIES);
+	}
+	side_close(&a);
+	side_close(&b);
+	puts("all passed");
+	return 0;
+}
