@@ -55,13 +55,27 @@ struct medge_spin {
 	uint32_t taken;
 };
 
+/* Who polls which CQ of a QP in vain rings for what is posted and not told of. */
+enum {
+	MEDGE_LATE_SENDS,
+	MEDGE_LATE_RECEIVES,		/* if that is another one */
+	MEDGE_LATES,
+};
+
+/* Of a QP and one of its CQs; under that one's lock. */
+struct medge_late {
+	struct medge_late *next;	/* in the CQ's list */
+	struct medge_qp *qp;
+	bool noted;			/* it is in that list */
+};
+
 struct medge_cq {
 	struct verbs_cq vcq;
 	struct medge_lock lock;		/* guards all that follows */
 	struct medge_ring ring;
 	const struct medge_cqe *current;	/* between start_poll and end_poll */
 	struct medge_spin spin;
-	struct medge_qp *late;		/* list of those that are to be rung for */
+	struct medge_late *late;	/* list of QPs that are to be rung for */
 };
 
 /* One direction's work queue of a QP. */
@@ -97,8 +111,7 @@ struct medge_qp {
 	uint32_t max_msg;
 	bool sig_all;
 	struct medge_wr_list wrs;
-	struct medge_qp *late_next;	/* in its send CQ's list; under that one's lock */
-	bool late;			/* it is in that list */
+	struct medge_late late[MEDGE_LATES];
 };
 
 static inline struct medge_context *to_medge_context(struct ibv_context *ctx)
@@ -208,15 +221,15 @@ bool medge_spin_empty(struct medge_cq *cq, uint32_t *qp_handle);
 /* The QP goes. */
 void medge_spin_forget(struct medge_cq *cq, const struct medge_qp *qp);
 
-/*
- * Something was posted, and the kernel may be told when @cq, the QP's for sends, has
- * been read. False: there is nothing in it, or that is not to be seen now.
- */
-bool medge_late_defer(struct medge_cq *cq, struct medge_qp *qp);
-/* It has been read; without its lock. */
+void medge_late_init(struct medge_qp *qp);
+/* Something was posted that the kernel may be told of late. False: tell it now. */
+bool medge_late_defer(struct medge_qp *qp);
+/* The CQ is empty, and its user waits. Without its lock. */
 void medge_late_ring(struct medge_cq *cq);
+/* Whoever has the locks of its CQs. */
+void medge_late_now(struct medge_qp *qp);
 /* The QP goes. */
-void medge_late_forget(struct medge_cq *cq, const struct medge_qp *qp);
+void medge_late_forget(struct medge_qp *qp);
 
 /* Into the ring, yet to be published. Under the queue's lock. */
 int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr);

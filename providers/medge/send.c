@@ -232,7 +232,7 @@ int medge_send_publish(struct medge_qp *qp)
 		medge_spin_silent(to_medge_cq(ibqp->send_cq), qp);
 		return 0;
 	case MEDGE_DOORBELL_LATE:
-		if (medge_late_defer(to_medge_cq(ibqp->send_cq), qp))
+		if (medge_late_defer(qp))
 			return 0;
 		break;
 	default:
@@ -270,6 +270,9 @@ int medge_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 			ret = err;
 			*bad_wr = first;
 		}
+	} else if (ret == ENOMEM) {
+		/* He may try again, and do nothing else. */
+		medge_late_now(qp);
 	}
 	medge_unlock(&qp->sq.lock);
 	return ret;

@@ -282,6 +282,7 @@ struct ibv_qp *medge_create_qp_flags(struct ibv_context *context,
 		 to_medge_pd(attr->pd)->td;
 	medge_lock_init(&qp->sq.lock, single);
 	medge_lock_init(&qp->rq.lock, single);
+	medge_late_init(qp);
 
 	if (ex)
 		medge_qp_ex_prepare(&qp->vqp);
@@ -367,8 +368,7 @@ static int medge_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 	int ret;
 
 	/* What was posted before this counts as posted. */
-	if (ibqp->send_cq)
-		medge_late_ring(to_medge_cq(ibqp->send_cq));
+	medge_late_now(to_medge_qp(ibqp));
 	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		return medge_reset_qp(ibqp, attr, attr_mask);
 	do {
@@ -391,15 +391,13 @@ static int medge_destroy_qp(struct ibv_qp *ibqp)
 {
 	int ret;
 
-	if (ibqp->send_cq)
-		medge_late_ring(to_medge_cq(ibqp->send_cq));
+	medge_late_now(to_medge_qp(ibqp));
 	ret = ibv_cmd_destroy_qp(ibqp);
 	if (ret)
 		return ret;
-	if (ibqp->send_cq) {
+	if (ibqp->send_cq)
 		medge_spin_forget(to_medge_cq(ibqp->send_cq), to_medge_qp(ibqp));
-		medge_late_forget(to_medge_cq(ibqp->send_cq), to_medge_qp(ibqp));
-	}
+	medge_late_forget(to_medge_qp(ibqp));
 	medge_qp_free(to_medge_qp(ibqp));
 	return 0;
 }

@@ -8,6 +8,7 @@
  * How often it rings hangs on the time that the host gives it: one of several tries
  * counts. That all arrives does not.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -17,6 +18,7 @@ enum {
 	SLOTS = 256,
 	FIRST = 4,	/* doorbells, until he may be late: MEDGE_LATE_RINGS */
 	STREAM = 200,
+	FEW = 16,
 	TRIES = 10,
 	SOON_MS = 1000,
 };
@@ -40,10 +42,10 @@ static struct ibv_qp *create_qp(struct side *side, struct ibv_qp_init_attr *init
 	return ibv_create_qp(side->pd, init);
 }
 
-static void make(struct line *l)
+static void make(struct line *l, uint32_t send_wr)
 {
 	struct pair_options opt = {
-		.send_wr = SLOTS, .inline_data = sizeof(uint64_t),
+		.send_wr = send_wr, .inline_data = sizeof(uint64_t),
 		.create_qp = create_qp,
 	};
 
@@ -65,10 +67,10 @@ static void unmake(struct line *l)
 	munmap((void *)l->target, SLOTS * sizeof(uint64_t));
 }
 
-/* Writes the number of the post, from 1 on, into its slot. */
-static void post(struct line *l, bool signaled)
+/* Writes the number of the post, from 1 on, into its slot. False: there is no room. */
+static bool try_post(struct line *l, bool signaled)
 {
-	uint64_t at = l->posts++ % SLOTS;
+	uint64_t at = l->posts % SLOTS;
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)&l->source[at],
 		.length = sizeof(uint64_t),
@@ -83,10 +85,20 @@ static void post(struct line *l, bool signaled)
 		.wr.rdma.remote_addr = (uintptr_t)&l->target[at],
 		.wr.rdma.rkey = l->tmr->rkey,
 	}, *bad;
+	int ret;
 
-	l->source[at] = l->posts;
-	if (ibv_post_send(l->pair.a.qp, &wr, &bad))
-		die("ibv_post_send");
+	l->source[at] = l->posts + 1;
+	ret = ibv_post_send(l->pair.a.qp, &wr, &bad);
+	if (ret && ret != ENOMEM)
+		die("ibv_post_send: %s", strerror(ret));
+	l->posts += !ret;
+	return !ret;
+}
+
+static void post(struct line *l, bool signaled)
+{
+	if (!try_post(l, signaled))
+		die("ibv_post_send: no room");
 }
 
 static void arrive(struct line *l, const char *what)
@@ -129,6 +141,20 @@ static uint64_t stream(const char *what)
 	return STREAM / 32 + 2 * FIRST;
 }
 
+/* Of a queue for less than what is worth a doorbell; he who finds it full tries again. */
+static uint64_t fills_the_queue(const char *what)
+{
+	uint64_t began = now_ms();
+
+	while (one.posts < STREAM) {
+		if (!try_post(&one, one.posts % FEW == FEW - 1) &&
+		    now_ms() - began > SOON_MS)
+			die("%s: post %llu has no room", what,
+			    (unsigned long long)one.posts);
+	}
+	return STREAM / (FEW / 2);
+}
+
 static uint64_t polls(const char *what)
 {
 	struct ibv_wc wc;
@@ -141,6 +167,16 @@ static uint64_t polls(const char *what)
 	if (ibv_poll_cq(cq, 1, &wc))
 		die("%s: a completion that nobody asked for", what);
 	return 2 * (FIRST + 1);
+}
+
+static uint64_t polls_for_receives(const char *what)
+{
+	struct ibv_wc wc;
+
+	post_late(&one);
+	if (ibv_poll_cq(one.pair.a.rcq, 1, &wc))
+		die("%s: a completion of nothing", what);
+	return FIRST + 1;
 }
 
 static uint64_t looks_at_memory(const char *what)
@@ -186,8 +222,9 @@ static uint64_t posts_between_polls(const char *what)
 	while (ibv_start_poll(ex, &attr))
 		;
 	post_late(&one);
+	if (end_to_state(&one.pair.a, IBV_QPS_SQD))
+		die("%s: not to SQD", what);
 	ibv_end_poll(ex);
-	(void)what;
 	return FIRST + 2;
 }
 
@@ -211,12 +248,16 @@ static uint64_t destroys_the_qp(const char *what)
 static const struct act {
 	const char *what;
 	uint64_t (*act)(const char *what);	/* Return: doorbells at most */
+	uint32_t send_wr;			/* or SLOTS */
 	bool extended;				/* CQ */
 	bool looked;				/* by the kernel, at least once */
 	bool may_look;				/* else it does not */
 } acts[] = {
 	{ .what = "posts on", .act = stream, .may_look = true },
+	{ .what = "fills the queue", .act = fills_the_queue, .send_wr = FEW,
+	  .may_look = true },
 	{ .what = "polls", .act = polls },
+	{ .what = "polls for receives", .act = polls_for_receives },
 	{ .what = "looks at memory", .act = looks_at_memory, .looked = true,
 	  .may_look = true },
 	{ .what = "waits for an event", .act = waits_for_an_event },
@@ -237,8 +278,8 @@ static bool as_expected(const struct act *act, bool never)
 			     ibv_create_cq(a.ctx, 2 * SLOTS, NULL, channel, 0);
 	if (!cq)
 		die("ibv_create_cq");
-	make(&one);
-	make(&two);
+	make(&one, act->send_wr ?: SLOTS);
+	make(&two, SLOTS);
 	rang = side_counter(&a, "doorbells");
 	looks = side_counter(&a, "late_looks");
 	most = act->act(act->what);
