@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Doorbells that may be late. */
 #include <linux/jiffies.h>
+#include <linux/math64.h>
 
 #include "cq.h"
 #include "device.h"
@@ -26,6 +27,12 @@ static u32 reaped(struct medge_qp *qp)
 	return cons;
 }
 
+static void note_begin(struct medge_qp *qp)
+{
+	qp->late.began = qp->now;
+	qp->late.from = qp->sq.cons;
+}
+
 void medge_late_rang(struct medge_qp *qp)
 {
 	struct medge_late *late = &qp->late;
@@ -35,6 +42,7 @@ void medge_late_rang(struct medge_qp *qp)
 	if (!qp->conn || qp->kpost.kernel ||
 	    READ_ONCE(qp->dev->poller.mode) != MEDGE_POLL_AUTO)
 		return;
+	note_begin(qp);
 	cons = reaped(qp);
 	late->rings = cons == late->reaped ? late->rings + 1 : 1;
 	late->reaped = cons;
@@ -42,13 +50,33 @@ void medge_late_rang(struct medge_qp *qp)
 		    time_after_eq(jiffies, late->rested);
 }
 
+/*
+ * Where ops take long, their doorbells cost little, and to take many at once would
+ * keep who posts for as long from his own.
+ */
+static u32 worth_telling(const struct medge_qp *qp)
+{
+	u64 took = max_t(u64, qp->now - qp->late.began, 1);
+	u32 posts = max_t(u32, qp->sq.cons - qp->late.from, 1);
+
+	posts = min_t(u32, posts, MEDGE_LATE_POSTS);
+	return min_t(u64, MEDGE_LATE_POSTS,
+		     div64_u64((u64)posts * MEDGE_LATE_WORK_US * NSEC_PER_USEC,
+			       took));
+}
+
 u32 medge_late_doorbell(struct medge_qp *qp)
 {
+	u32 posts;
+
 	if (!qp->late.may)
+		return MEDGE_DOORBELL_NOW;
+	posts = worth_telling(qp);
+	if (posts < MEDGE_DOORBELL_LATE)
 		return MEDGE_DOORBELL_NOW;
 	qp->late.at = qp->now + MEDGE_LATE_US * NSEC_PER_USEC;
 	medge_timer_late(qp);
-	return MEDGE_DOORBELL_LATE;
+	return posts;
 }
 
 void medge_late_due(struct medge_qp *qp)
@@ -59,7 +87,7 @@ void medge_late_due(struct medge_qp *qp)
 
 	late->at = 0;
 	late->may = false;
-	if (!hdr || READ_ONCE(hdr->need_doorbell) != MEDGE_DOORBELL_LATE)
+	if (!hdr || READ_ONCE(hdr->need_doorbell) < MEDGE_DOORBELL_LATE)
 		return;
 	WRITE_ONCE(hdr->need_doorbell, MEDGE_DOORBELL_NOW);
 	/* Pairs with the barrier between the user's prod and his look at this. */
@@ -68,6 +96,7 @@ void medge_late_due(struct medge_qp *qp)
 	if (!posted)
 		return;
 	medge_count(qp->dev, late_looks);
+	note_begin(qp);
 	/* He is at it still, or has turned to something else. */
 	if (posted >= MEDGE_LATE_RINGS || reaped(qp) != late->reaped) {
 		late->may = true;

@@ -16,6 +16,9 @@ struct medge_qp;
 enum {
 	/* Doorbells, and no completion read between them. */
 	MEDGE_LATE_RINGS = 4,
+	/* So many posts are worth a doorbell, or those that take so long, whatever he does next. */
+	MEDGE_LATE_POSTS = 32,
+	MEDGE_LATE_WORK_US = 2000,
 	/* What is posted waits no longer than that. */
 	MEDGE_LATE_US = 100,
 	/* Who posts and does not poll then has to ring at once for so long: first, at most. */
@@ -26,6 +29,8 @@ enum {
 /**
  * struct medge_late - of a QP; under qp->lock
  * @may: he who posts may be late
+ * @began: when the kernel was last told of posts (ns), and
+ * @from: how far in the ring it had taken them: what they take is known by that
  * @at: when the kernel looks (ns), or 0
  * @reaped: how many CQEs he had read when he rang last; wraps
  * @rings: how often he has rung since he read one
@@ -34,6 +39,8 @@ enum {
  */
 struct medge_late {
 	bool may;
+	u64 began;
+	u32 from;
 	u64 at;
 	u32 reaped;
 	u32 rings;
@@ -42,7 +49,7 @@ struct medge_late {
 };
 
 void medge_late_init(struct medge_qp *qp);
-/* A doorbell. Under qp->lock. */
+/* A doorbell, at qp->now. Under qp->lock. */
 void medge_late_rang(struct medge_qp *qp);
 /* The kernel goes idle: enum medge_doorbell. Under qp->lock. */
 u32 medge_late_doorbell(struct medge_qp *qp);

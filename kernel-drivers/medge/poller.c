@@ -325,7 +325,7 @@ static bool pause(struct medge_poller *poller)
 	u32 found = poller->found;
 
 	poller->found = 0;
-	return READ_ONCE(poller->streaming) && found >= MEDGE_STREAM_RINGS &&
+	return READ_ONCE(poller->streaming) && found >= MEDGE_STREAM_POSTS &&
 	       wait_event_idle_timeout(poller->wait, has_to_do(poller),
 				       msecs_to_jiffies(MEDGE_STREAM_PAUSE_MS));
 }
@@ -419,15 +419,15 @@ static bool is_ahead(const struct medge_qp *qp, struct medge_cq *cq)
 {
 	const struct medge_stream *stream = &cq->stream;
 	u32 cons, ahead = medge_cq_unread(cq, &cons);
-	u32 rings = READ_ONCE(stream->rings) - stream->rings_then;
+	u32 posts = READ_ONCE(stream->posts) - stream->posts_then;
 
 	if (qp->conn)
 		ahead += medge_conn_next_op(qp->conn) -
 			 medge_conn_oldest_op(qp->conn);
 	if (ahead >= MEDGE_STREAM_AHEAD)
 		return true;
-	return rings >= MEDGE_STREAM_RINGS &&
-	       cons - stream->reaped <= rings / MEDGE_STREAM_AHEAD;
+	return posts >= MEDGE_STREAM_POSTS &&
+	       cons - stream->reaped <= posts / MEDGE_STREAM_AHEAD;
 }
 
 /* Another one each time, so that it need not look at all of them at once. */
@@ -452,7 +452,7 @@ static void watch_for_stream(struct medge_poller *poller, struct medge_cq *cq,
 	WRITE_ONCE(stream->in_rings, 0);
 	WRITE_ONCE(stream->since, now);
 	stream->all_rings = READ_ONCE(poller->rings);
-	stream->rings_then = READ_ONCE(stream->rings);
+	stream->posts_then = READ_ONCE(stream->posts);
 	medge_cq_unread(cq, &stream->reaped);
 	stream->cpu = other_cpu(stream->cpu);
 	stream->cpu_idle_us = get_cpu_idle_time_us(stream->cpu, NULL);
@@ -495,6 +495,17 @@ static void take_stream(struct medge_qp *qp)
 	medge_poller_wake(poller);
 }
 
+/* How many posts the kernel has been told of since the last doorbell. */
+static u32 told(struct medge_qp *qp)
+{
+	u32 taken = READ_ONCE(qp->sq.cons);
+	u32 posts = taken - READ_ONCE(qp->polled.told);
+
+	WRITE_ONCE(qp->polled.told, taken);
+	/* A reset begins at 0 again. */
+	return min(posts, qp->sq.mask + 1);
+}
+
 void medge_poller_rang(struct medge_qp *qp, u64 began)
 {
 	struct medge_poller *poller = &qp->dev->poller;
@@ -510,7 +521,7 @@ void medge_poller_rang(struct medge_qp *qp, u64 began)
 	/* Where threads ring at once, a count may be lost. */
 	now = ktime_get_ns();
 	WRITE_ONCE(stream->in_rings, READ_ONCE(stream->in_rings) + now - began);
-	WRITE_ONCE(stream->rings, READ_ONCE(stream->rings) + 1);
+	WRITE_ONCE(stream->posts, READ_ONCE(stream->posts) + told(qp));
 	WRITE_ONCE(poller->rings, READ_ONCE(poller->rings) + 1);
 	watched = now - READ_ONCE(stream->since) >=
 		  MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC;

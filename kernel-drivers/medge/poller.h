@@ -44,7 +44,7 @@ enum {
 	MEDGE_STREAM_WATCH_MS = 20,
 	MEDGE_STREAM_GAP_US = 250,
 	MEDGE_STREAM_AHEAD = 4,		/* ops; and posts for each completion */
-	MEDGE_STREAM_RINGS = 16,	/* at least */
+	MEDGE_STREAM_POSTS = 16,	/* at least */
 	/* It was away for less, and will be, it is thought; posts wait no longer than that. */
 	MEDGE_STREAM_AWAY_US = 500,
 	MEDGE_STREAM_ABSENT_MS = 2,
@@ -115,6 +115,7 @@ struct medge_poller {
  *           under both poller->lock and qp->lock
  * @left: a softirq has left the sending to the poller
  * @prod: the ring's, when the poller looked last; its own
+ * @told: how far the kernel had taken what is posted, at the last doorbell
  */
 struct medge_polled {
 	struct list_head entry;
@@ -125,14 +126,15 @@ struct medge_polled {
 	bool watched;
 	bool left;
 	u32 prod;
+	u32 told;
 };
 
 /**
  * struct medge_stream - of a CQ: do the posts that complete into it make a stream?
- * @rings: doorbells that led here, about
- * @in_rings: what those since @since took, in ns, about
+ * @posts: those that doorbells told of, about
+ * @in_rings: what doorbells since @since took, in ns, about
  * @since: ns; this and what follows under cq->lock
- * @rings_then: @rings at @since: those that follow tell a stream
+ * @posts_then: @posts at @since: those that follow tell a stream
  * @all_rings: poller->rings then
  * @reaped: how many CQEs its user had read then; wraps
  * @cpu: one that may be idle, and poll
@@ -142,10 +144,10 @@ struct medge_polled {
  * what one QP does alone, it would take as many rounds to see it.
  */
 struct medge_stream {
-	u32 rings;
+	u32 posts;
 	u64 in_rings;
 	u64 since;
-	u32 rings_then;
+	u32 posts_then;
 	u32 reaped;
 	unsigned long all_rings;
 	int cpu;

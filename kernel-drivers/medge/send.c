@@ -599,13 +599,13 @@ void medge_send_farewell(struct medge_qp *qp)
 	local_bh_enable();
 }
 
+/* At qp->now. */
 static void look_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
 	if (qp->polled.watched && qp->state == IB_QPS_RTS)
 		WRITE_ONCE(qp->sq.hdr->need_doorbell, 0);
 	if (qp->state == IB_QPS_ERR || qp->state == IB_QPS_SQE)
 		medge_flush_sq(qp);
-	qp->now = ktime_get_ns();
 	if (medge_qp_is_ud(qp))
 		medge_ud_send_unlock(qp);
 	else if (medge_qp_is_uc(qp))
@@ -617,6 +617,7 @@ static void look_unlock(struct medge_qp *qp) __releases(&qp->lock)
 void medge_send_look(struct medge_qp *qp)
 {
 	spin_lock_bh(&qp->lock);
+	qp->now = ktime_get_ns();
 	look_unlock(qp);
 }
 
@@ -628,6 +629,7 @@ void medge_send_doorbell(struct medge_qp *qp)
 		medge_poller_wake(&qp->dev->poller);
 	spin_lock_bh(&qp->lock);
 	medge_count(qp->dev, doorbells);
+	qp->now = ktime_get_ns();
 	medge_late_rang(qp);
 	look_unlock(qp);
 	medge_qp_put(qp);

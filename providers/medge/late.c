@@ -6,11 +6,6 @@
  */
 #include "medge.h"
 
-enum {
-	/* So many posts are worth a doorbell, whatever he does. */
-	UNTOLD_MAX = 32,
-};
-
 static struct medge_cq *cq_of(const struct medge_late *late)
 {
 	const struct ibv_qp *ibqp = &late->qp->vqp.qp;
@@ -45,12 +40,12 @@ static bool note(struct medge_late *late)
 	return true;
 }
 
-bool medge_late_defer(struct medge_qp *qp)
+bool medge_late_defer(struct medge_qp *qp, uint32_t posts)
 {
 	const struct medge_ring *ring = &qp->sq.ring;
 	const struct ibv_qp *ibqp = &qp->vqp.qp;
 
-	if (ring->prod - medge_ring_load(&ring->hdr->taken) >= UNTOLD_MAX)
+	if (ring->prod - medge_ring_load(&ring->hdr->taken) >= posts)
 		return false;
 	if (!note(&qp->late[MEDGE_LATE_SENDS]))
 		return false;
@@ -94,7 +89,7 @@ void medge_late_now(struct medge_qp *qp)
 
 	/* That it is in a list yet does no harm. */
 	if (ring->hdr &&
-	    medge_ring_need_doorbell(ring) == MEDGE_DOORBELL_LATE &&
+	    medge_ring_need_doorbell(ring) >= MEDGE_DOORBELL_LATE &&
 	    medge_ring_is_untaken(ring, &taken))
 		medge_send_ring(ibqp->context, ibqp->handle);
 }

@@ -222,8 +222,8 @@ bool medge_spin_empty(struct medge_cq *cq, uint32_t *qp_handle);
 void medge_spin_forget(struct medge_cq *cq, const struct medge_qp *qp);
 
 void medge_late_init(struct medge_qp *qp);
-/* Something was posted that the kernel may be told of late. False: tell it now. */
-bool medge_late_defer(struct medge_qp *qp);
+/* The kernel may be told when there are @posts. False: tell it now. */
+bool medge_late_defer(struct medge_qp *qp, uint32_t posts);
 /* The CQ is empty, and its user waits. Without its lock. */
 void medge_late_ring(struct medge_cq *cq);
 /* Whoever has the locks of its CQs. */

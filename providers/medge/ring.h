@@ -70,12 +70,12 @@ static inline void medge_ring_publish(struct medge_ring *ring)
 }
 
 /*
- * Producer, after publishing: must the kernel be told, and when? The fence pairs
- * with the kernel's between setting need_doorbell and its last look at prod:
- * either it sees our prod, or we see its need_doorbell.
+ * Producer, after publishing: must the kernel be told, and when? As enum
+ * medge_doorbell has it. The fence pairs with the kernel's between setting
+ * need_doorbell and its last look at prod: either it sees our prod, or we see its
+ * need_doorbell.
  */
-static inline enum medge_doorbell
-medge_ring_need_doorbell(struct medge_ring *ring)
+static inline uint32_t medge_ring_need_doorbell(struct medge_ring *ring)
 {
 	_Atomic(uint32_t) *need =
 		(_Atomic(uint32_t) *)&ring->hdr->need_doorbell;

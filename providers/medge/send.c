@@ -225,19 +225,16 @@ bool medge_may_send(const struct medge_qp *qp)
 int medge_send_publish(struct medge_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
+	uint32_t need;
 
 	medge_ring_publish(&qp->sq.ring);
-	switch (medge_ring_need_doorbell(&qp->sq.ring)) {
-	case MEDGE_DOORBELL_NONE:
+	need = medge_ring_need_doorbell(&qp->sq.ring);
+	if (need == MEDGE_DOORBELL_NONE) {
 		medge_spin_silent(to_medge_cq(ibqp->send_cq), qp);
 		return 0;
-	case MEDGE_DOORBELL_LATE:
-		if (medge_late_defer(qp))
-			return 0;
-		break;
-	default:
-		break;
 	}
+	if (need >= MEDGE_DOORBELL_LATE && medge_late_defer(qp, need))
+		return 0;
 	return medge_send_ring(ibqp->context, ibqp->handle);
 }
 

@@ -72,9 +72,10 @@ enum medge_doorbell {
 	MEDGE_DOORBELL_NONE,
 	MEDGE_DOORBELL_NOW,
 	/*
-	 * SQ: who has completions to read may read them first, and ring once for
-	 * all that he posts meanwhile; or forget it, for the kernel looks at the
-	 * ring in some tens of microseconds. He may as well ring now.
+	 * SQ, this or more: who posts one after the other may ring when the kernel
+	 * has not taken so many, or when he has no more to post; or forget it, for
+	 * the kernel looks at the ring in some tens of microseconds. He may as
+	 * well ring now.
 	 */
 	MEDGE_DOORBELL_LATE,
 };
