@@ -9,8 +9,12 @@
  * counts. That all arrives does not.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include <rdma/ib_user_verbs.h>
 
 #include "verbs_test.h"
 
@@ -302,6 +306,63 @@ static bool as_expected(const struct act *act, bool never)
 	return never || (rang <= most && (looks ? act->may_look : !act->looked));
 }
 
+/* ---- a QP that has neither a send queue nor a CQ for it ---- */
+
+static struct ibv_xrcd *xrcd;
+
+static struct ibv_qp *create_xrc(struct side *side, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = side->pd,
+		.send_cq = init->send_cq,
+		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+	};
+	struct ibv_qp_init_attr_ex target = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+
+	return ibv_create_qp_ex(side->ctx, side == &a ? &attr : &target);
+}
+
+/* No library does it; a program may. */
+static void ring_of_a_target(void)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1, .oflags = O_CREAT,
+	};
+	struct pair_options opt = { .create_qp = create_xrc };
+	struct ib_uverbs_post_send_resp resp;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_post_send cmd;
+	} __attribute__((packed)) ring = {
+		.hdr.command = IB_USER_VERBS_CMD_POST_SEND,
+		.hdr.in_words = sizeof(ring) / 4,
+		.hdr.out_words = sizeof(resp) / 4,
+		.cmd.response = (uintptr_t)&resp,
+		.cmd.wqe_size = sizeof(struct ib_uverbs_send_wr),
+	};
+	struct pair pair;
+	int i;
+
+	xrcd = ibv_open_xrcd(b.ctx, &init);
+	if (!xrcd)
+		die("ibv_open_xrcd");
+	pair_create(&pair, &a, &b, &opt);
+	ring.cmd.qp_handle = pair.b.qp->handle;
+	for (i = 0; i < 2 * FIRST; i++)
+		if (write(b.ctx->cmd_fd, &ring, sizeof(ring)) != sizeof(ring))
+			die("a doorbell of an XRC target: %s", strerror(errno));
+	pair_destroy(&pair);
+	if (ibv_close_xrcd(xrcd))
+		die("ibv_close_xrcd");
+}
+
 int main(int argc, char **argv)
 {
 	bool never = argc == 2 && !strcmp(argv[1], "--never");
@@ -313,6 +374,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	side_open_both(&a, &b);
+	ring_of_a_target();
 	for (i = 0; i < ARRAY_LEN(acts); i++) {
 		for (try = 1; !as_expected(&acts[i], never); try++)
 			if (try == TRIES)
