@@ -149,12 +149,12 @@ static bool recv_await(struct medge_ring *rq, u32 ahead)
 {
 	if (ahead < rq->prod - rq->done || recv_posted(rq, ahead))
 		return true;
-	WRITE_ONCE(rq->hdr->need_doorbell, 1);
+	WRITE_ONCE(rq->hdr->need_doorbell, MEDGE_DOORBELL_NOW);
 	/* Pairs with the barrier between the user's prod and his look at this. */
 	smp_mb();
 	if (!recv_posted(rq, ahead))
 		return false;
-	WRITE_ONCE(rq->hdr->need_doorbell, 0);
+	WRITE_ONCE(rq->hdr->need_doorbell, MEDGE_DOORBELL_NONE);
 	return true;
 }
 
@@ -601,7 +601,7 @@ void medge_flush_sq(struct medge_qp *qp)
 	}
 	flush_sq_taken(qp);
 	flush_sq_posted(qp);
-	WRITE_ONCE(qp->sq.hdr->need_doorbell, 1);
+	WRITE_ONCE(qp->sq.hdr->need_doorbell, MEDGE_DOORBELL_NOW);
 	/* Who has not seen it has posted what we see now; the others ring. */
 	smp_mb();
 	flush_sq_posted(qp);
@@ -669,7 +669,7 @@ void medge_flush_rq(struct medge_qp *qp)
 		return;
 	}
 	flush_rq_posted(qp);
-	WRITE_ONCE(qp->rq.hdr->need_doorbell, 1);
+	WRITE_ONCE(qp->rq.hdr->need_doorbell, MEDGE_DOORBELL_NOW);
 	/* Who has not seen it has posted what we see now; the others ring. */
 	smp_mb();
 	flush_rq_posted(qp);

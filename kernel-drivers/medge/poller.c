@@ -44,7 +44,7 @@ static void unwatch(struct medge_qp *qp)
 		return;
 	spin_lock_bh(&qp->lock);
 	qp->polled.watched = false;
-	WRITE_ONCE(qp->sq.hdr->need_doorbell, 1);
+	WRITE_ONCE(qp->sq.hdr->need_doorbell, MEDGE_DOORBELL_NOW);
 	spin_unlock_bh(&qp->lock);
 	/* Pairs with the barrier between the user's prod and his look at this. */
 	smp_mb();

@@ -287,7 +287,7 @@ void medge_post_take(struct medge_qp *qp)
 	if (qp->state != IB_QPS_RTS || !hdr)
 		return;
 	if (READ_ONCE(hdr->need_doorbell)) {
-		WRITE_ONCE(hdr->need_doorbell, 0);
+		WRITE_ONCE(hdr->need_doorbell, MEDGE_DOORBELL_NONE);
 		/* Who does not see it has stored a prod that we see, or will. */
 		smp_mb();
 	}

@@ -185,10 +185,12 @@ static void reset_rings(struct medge_qp *qp)
 	WRITE_ONCE(qp->polled.prod, 0);
 	spin_lock_bh(&qp->lock);
 	if (qp->sq.hdr)
-		WRITE_ONCE(qp->sq.hdr->need_doorbell, !qp->polled.watched);
+		WRITE_ONCE(qp->sq.hdr->need_doorbell,
+			   qp->polled.watched ? MEDGE_DOORBELL_NONE :
+						MEDGE_DOORBELL_NOW);
 	spin_unlock_bh(&qp->lock);
 	if (qp->rq.hdr)
-		WRITE_ONCE(qp->rq.hdr->need_doorbell, 0);
+		WRITE_ONCE(qp->rq.hdr->need_doorbell, MEDGE_DOORBELL_NONE);
 }
 
 static void set_state(struct medge_qp *qp, enum ib_qp_state state)

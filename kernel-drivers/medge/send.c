@@ -603,7 +603,7 @@ void medge_send_farewell(struct medge_qp *qp)
 static void look_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
 	if (qp->polled.watched && qp->state == IB_QPS_RTS)
-		WRITE_ONCE(qp->sq.hdr->need_doorbell, 0);
+		WRITE_ONCE(qp->sq.hdr->need_doorbell, MEDGE_DOORBELL_NONE);
 	if (qp->state == IB_QPS_ERR || qp->state == IB_QPS_SQE)
 		medge_flush_sq(qp);
 	if (medge_qp_is_ud(qp))
@@ -649,7 +649,7 @@ void medge_recv_doorbell(struct medge_qp *qp)
 		medge_flush_rq(qp);
 	} else if (qp->rq_snaps) {
 		if (qp->rq.hdr)
-			WRITE_ONCE(qp->rq.hdr->need_doorbell, 0);
+			WRITE_ONCE(qp->rq.hdr->need_doorbell, MEDGE_DOORBELL_NONE);
 		/* Who still sees it rings again; the others' prod we see. */
 		smp_mb();
 		if (qp->conn && medge_conn_rnr(qp->conn)) {

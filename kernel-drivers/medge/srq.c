@@ -38,7 +38,7 @@ static bool await(struct medge_srq *srq)
 {
 	if (medge_ring_posted(&srq->ring))
 		return true;
-	WRITE_ONCE(srq->ring.hdr->need_doorbell, 1);
+	WRITE_ONCE(srq->ring.hdr->need_doorbell, MEDGE_DOORBELL_NOW);
 	/* Pairs with the barrier between the user's prod and his look at this. */
 	smp_mb();
 	return medge_ring_posted(&srq->ring);
@@ -100,7 +100,7 @@ static void doorbell(struct medge_srq *srq)
 	u32 n = MEDGE_MAX_QP;
 
 	spin_lock_bh(&srq->lock);
-	WRITE_ONCE(srq->ring.hdr->need_doorbell, 0);
+	WRITE_ONCE(srq->ring.hdr->need_doorbell, MEDGE_DOORBELL_NONE);
 	spin_unlock_bh(&srq->lock);
 	/* Who still sees it rings again; the others' prod we see. */
 	smp_mb();

@@ -59,13 +59,14 @@ static int medge_wr_complete(struct ibv_qp_ex *qp_ex)
 	struct medge_qp *qp = medge_from_qp_ex(qp_ex);
 	int ret = qp->wrs.error;
 
-	if (!ret && qp->sq.ring.prod != qp->wrs.first)
-		ret = medge_send_publish(qp);
-	else if (ret)
+	if (ret) {
 		qp->sq.ring.prod = qp->wrs.first;
-	/* He may try again, and do nothing else. */
-	if (ret == ENOMEM)
-		medge_late_now(qp);
+		/* He may try again, and do nothing else. */
+		if (ret == ENOMEM)
+			medge_late_now(qp);
+	} else if (qp->sq.ring.prod != qp->wrs.first) {
+		ret = medge_send_publish(qp);
+	}
 	medge_unlock(&qp->sq.lock);
 	return ret;
 }

@@ -74,8 +74,7 @@ enum medge_doorbell {
 	/*
 	 * SQ, this or more: who posts one after the other may ring when the kernel
 	 * has not taken so many, or when he has no more to post; or forget it, for
-	 * the kernel looks at the ring in some tens of microseconds. He may as
-	 * well ring now.
+	 * the kernel looks at the ring within 100 us. He may as well ring now.
 	 */
 	MEDGE_DOORBELL_LATE,
 };
