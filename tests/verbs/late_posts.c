@@ -74,24 +74,12 @@ static void unmake(struct line *l)
 static bool try_post(struct line *l, bool signaled)
 {
 	uint64_t at = l->posts % SLOTS;
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)&l->source[at],
-		.length = sizeof(uint64_t),
-		.lkey = l->smr->lkey,
-	};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_INLINE |
-			      (signaled ? IBV_SEND_SIGNALED : 0),
-		.wr.rdma.remote_addr = (uintptr_t)&l->target[at],
-		.wr.rdma.rkey = l->tmr->rkey,
-	}, *bad;
 	int ret;
 
 	l->source[at] = l->posts + 1;
-	ret = ibv_post_send(l->pair.a.qp, &wr, &bad);
+	ret = post_write(l->pair.a.qp, l->smr, l->tmr, at * sizeof(uint64_t),
+			 sizeof(uint64_t),
+			 IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0));
 	if (ret && ret != ENOMEM)
 		die("ibv_post_send: %s", strerror(ret));
 	l->posts += !ret;

@@ -155,24 +155,11 @@ static void expect_wc(struct ibv_cq *cq)
 		die("%s", ibv_wc_status_str(wc.status));
 }
 
-static void post_write(struct target *t, int i, unsigned int flags)
+static void plain_write(struct target *t, int i, unsigned int flags)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)(t->source + i * WORD_STEP),
-		.length = 8,
-		.lkey = t->smr->lkey,
-	};
-	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = flags,
-		.wr.rdma.remote_addr = (uintptr_t)(t->target + i * WORD_STEP),
-		.wr.rdma.rkey = t->tmr->rkey,
-	};
-	int ret;
+	int ret = post_write(t->pair.a.qp, t->smr, t->tmr, i * WORD_STEP, 8,
+			     flags);
 
-	ret = ibv_post_send(t->pair.a.qp, &wr, &bad);
 	if (ret)
 		die("ibv_post_send: %s", strerror(ret));
 }
@@ -271,7 +258,7 @@ static void test_query_rails(struct side *a, struct side *b)
 
 	target_make(&t, a, b, 0, false);
 	for (i = 0; i < 1000; i++) {
-		post_write(&t, i % WORDS, IBV_SEND_SIGNALED);
+		plain_write(&t, i % WORDS, IBV_SEND_SIGNALED);
 		expect_wc(t.pair.a.scq);
 	}
 	target_destroy(&t);
@@ -370,7 +357,7 @@ static void test_query_qp(struct side *a, struct side *b)
 
 	target_make(&t, a, b, 0, false);
 	for (i = 0; i < 100; i++) {
-		post_write(&t, 0, IBV_SEND_SIGNALED);
+		plain_write(&t, 0, IBV_SEND_SIGNALED);
 		expect_wc(t.pair.a.scq);
 	}
 	must_query(t.pair.a.qp, &is.attr);
@@ -529,7 +516,7 @@ static void test_order_case(struct side *a, struct side *b,
 		    oc->relaxed_memory ? IBV_ACCESS_RELAXED_ORDERING : 0, true);
 	for (i = 1; i <= rounds; i++)
 		run_round(&t, i, oc->first, oc->last, &seen,
-			  wr ? wr_write : post_write);
+			  wr ? wr_write : plain_write);
 	target_destroy(&t);
 	create_flags = 0;
 	send_ops = 0;

@@ -52,22 +52,7 @@ static double ns_per_step(void)
 
 static void post(struct end *end)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)from->addr,
-		.length = len,
-		.lkey = from->lkey,
-	};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma.remote_addr = (uintptr_t)to->addr,
-		.wr.rdma.rkey = to->rkey,
-	};
-	struct ibv_send_wr *bad;
-
-	if (ibv_post_send(end->qp, &wr, &bad))
+	if (post_write(end->qp, from, to, 0, len, IBV_SEND_SIGNALED))
 		die("ibv_post_send");
 }
 

@@ -84,20 +84,9 @@ static void unmake(struct kind *k)
 static void post(struct kind *k, bool signaled)
 {
 	uint64_t at = k->posts++ % WINDOW * LEN;
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)(k->source + at),
-		.length = LEN,
-	};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_INLINE |
-			      (signaled ? IBV_SEND_SIGNALED : 0),
-		.wr.rdma.remote_addr = (uintptr_t)(k->target + at),
-		.wr.rdma.rkey = k->tmr->rkey,
-	}, *bad;
-	int ret = ibv_post_send(k->pair.a.qp, &wr, &bad);
+	int ret = post_write(k->pair.a.qp, k->smr, k->tmr, at, LEN,
+			     IBV_SEND_INLINE |
+			     (signaled ? IBV_SEND_SIGNALED : 0));
 
 	if (ret)
 		die("ibv_post_send: %s", strerror(ret));

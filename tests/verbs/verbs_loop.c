@@ -61,25 +61,6 @@ struct figures {
 	struct ratios rate;
 };
 
-/* Returns an errno. */
-static int post_write(struct end *end, const void *from, uint32_t len,
-		      const struct ibv_mr *mr, const void *to,
-		      const struct ibv_mr *remote)
-{
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)from, .length = len, .lkey = mr->lkey
-	};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { (uintptr_t)to, remote->rkey },
-	}, *bad;
-
-	return ibv_post_send(end->qp, &wr, &bad);
-}
-
 /* ---- speed ---- */
 
 static struct side side_a, side_b;
@@ -169,8 +150,8 @@ static double write_all(uint64_t *rng)
 	memset(mem_b, 0, MEMORY);
 	began = now_ns();
 	for (i = 0; i < WRITES; i++)
-		if (post_write(&pair.a, mem_a + i * WRITE, WRITE, mr_a,
-			       mem_b + i * WRITE, mr_b))
+		if (post_write(pair.a.qp, mr_a, mr_b, i * WRITE, WRITE,
+			       IBV_SEND_SIGNALED))
 			die("ibv_post_send failed");
 	for (i = 0; i < WRITES; i++)
 		must_wc(pair.a.scq, "write");
@@ -323,7 +304,8 @@ static int ring(void)
 	for (until = now_ms() + opt.ms; now_ms() < until; writes++)
 		for (i = RING - 1; i >= 0; i--) {
 			/* There is no room, or it has failed: all the same. */
-			post_write(&ends[i], mr->addr, RING_WRITE, mr, mr->addr, mr);
+			post_write(ends[i].qp, mr, mr, 0, RING_WRITE,
+				   IBV_SEND_SIGNALED);
 			ibv_poll_cq(ends[i].scq, RING_WRS, wc);
 		}
 	for (i = 0; i < RING; i++)

@@ -55,25 +55,6 @@ static const struct ending {
 	{ "destroyed", destroy },
 };
 
-static void post_write(struct pair *pair, struct ibv_mr *from, struct ibv_mr *to)
-{
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)from->addr,
-		.length = LEN,
-		.lkey = from->lkey,
-	};
-	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-		.wr.rdma.remote_addr = (uintptr_t)to->addr,
-		.wr.rdma.rkey = to->rkey,
-	};
-
-	if (ibv_post_send(pair->a.qp, &wr, &bad))
-		die("ibv_post_send");
-}
-
 /* Return: it was being written to when it was given up. */
 static bool round_of(const struct ending *ending, struct side *a, struct side *b,
 		     uint8_t *from, uint8_t *to, uint8_t *then)
@@ -89,7 +70,8 @@ static bool round_of(const struct ending *ending, struct side *a, struct side *b
 	rng_fill(&seed, from, LEN);
 	memset(to, 0, LEN);
 	for (i = 0; i < WRITES; i++)
-		post_write(&pair, from_mr, to_mr);
+		if (post_write(pair.a.qp, from_mr, to_mr, 0, LEN, 0))
+			die("ibv_post_send");
 	usleep(rng_below(&seed, 3000));
 	memcpy(then, to, LEN);
 	ending->end(&pair, &to_mr);

@@ -385,6 +385,27 @@ void pair_destroy(struct pair *pair)
 	end_destroy(&pair->b);
 }
 
+int post_write(struct ibv_qp *qp, const struct ibv_mr *from,
+	       const struct ibv_mr *to, uint64_t offset, uint32_t len,
+	       unsigned int flags)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)from->addr + offset,
+		.length = len,
+		.lkey = from->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = flags,
+		.wr.rdma.remote_addr = (uintptr_t)to->addr + offset,
+		.wr.rdma.rkey = to->rkey,
+	}, *bad;
+
+	return ibv_post_send(qp, &wr, &bad);
+}
+
 bool wait_wc(struct ibv_cq *cq, struct ibv_wc *wc, int ms)
 {
 	uint64_t until = now_ms() + ms;

@@ -115,6 +115,14 @@ void pair_create(struct pair *pair, struct side *a, struct side *b,
 		 const struct pair_options *opt);
 void pair_destroy(struct pair *pair);
 
+/*
+ * An RDMA write of @len bytes, @offset bytes from where either region begins.
+ * Return: what ibv_post_send() does.
+ */
+int post_write(struct ibv_qp *qp, const struct ibv_mr *from,
+	       const struct ibv_mr *to, uint64_t offset, uint32_t len,
+	       unsigned int flags);
+
 /* One completion, or false after @ms. */
 bool wait_wc(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
 
