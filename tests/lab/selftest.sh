@@ -324,11 +324,13 @@ case_killed() {
 
 # Sets PID to a lab that runs a script for long, and MARK to what its guest's command line holds.
 start_long_run() {
+	# What the last one said must not be taken for this one's: a background command opens its files when it likes.
+	rm -f "$WORK/out"
 	# A shell starts background commands deaf to SIGINT.
 	perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$LAB/lab" exec --type rxe -- bash -c 'echo started; sleep 1000' \
 		>"$WORK/out" 2>"$WORK/err" </dev/null &
 	PID=$!
-	while ! grep -q started "$WORK/out"; do
+	while ! grep -qs started "$WORK/out"; do
 		kill -0 "$PID" || fail "$(<"$WORK/err")"
 		sleep 0.1
 	done
