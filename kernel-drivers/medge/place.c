@@ -142,21 +142,35 @@ static bool walk_put(struct medge_walk *w, const void *from, u32 len)
 	return true;
 }
 
-/* The bytes of an skb, in order; it has no list of others, see medge_receive(). */
+/* The bytes of an skb, and of those that were joined to it, in order. */
 struct source {
 	const struct skb_shared_info *si;
 	u32 frag;		/* the next */
+	const struct sk_buff *joined;	/* the next, after all of @si */
 	const u8 *data;
 	u32 have;		/* at @data */
 };
+
+static void source_skb(struct source *src, const struct sk_buff *skb)
+{
+	src->si = skb_shinfo(skb);
+	src->frag = 0;
+	src->data = skb->data;
+	src->have = skb_headlen(skb);
+}
 
 static bool source_more(struct source *src)
 {
 	while (!src->have) {
 		const skb_frag_t *frag = &src->si->frags[src->frag];
 
-		if (src->frag == src->si->nr_frags)
-			return false;
+		if (src->frag == src->si->nr_frags) {
+			if (!src->joined)
+				return false;
+			source_skb(src, src->joined);
+			src->joined = src->joined->next;
+			continue;
+		}
 		src->frag++;
 		src->have = skb_frag_size(frag);
 		src->data = skb_frag_address(frag);
@@ -175,11 +189,8 @@ static void source_use(struct source *src, u32 len)
 
 static void source_start(struct source *src, const struct sk_buff *skb, u32 from)
 {
-	*src = (struct source) {
-		.si = skb_shinfo(skb),
-		.data = skb->data,
-		.have = skb_headlen(skb),
-	};
+	source_skb(src, skb);
+	src->joined = src->si->frag_list;
 	while (from && source_more(src)) {
 		u32 n = min(from, src->have);
 

@@ -10,6 +10,7 @@
 #include <rdma/medge-abi.h>
 
 #include "device.h"
+#include "join.h"
 #include "keys.h"
 #include "loop.h"
 #include "mcast.h"
@@ -135,7 +136,7 @@ static int receive_frame(struct sk_buff *skb, struct net_device *netdev,
 	if (unlikely(medge_seals(dev) || medge_is_wrapped(skb->data)) &&
 	    !take_seal(rail, skb, &l2))
 		goto drop;
-	medge_receive(rail, skb, &l2);
+	medge_join_receive(rail, skb, &l2);
 	return NET_RX_SUCCESS;
 
 drop:
@@ -677,8 +678,10 @@ static int add_rail(struct medge_device *dev, struct net_device *netdev)
 	if (index < 0)
 		return index;
 	rail = kzalloc(sizeof(*rail), GFP_KERNEL);
-	if (!rail)
+	if (!rail || medge_join_init(rail)) {
+		kfree(rail);
 		return -ENOMEM;
+	}
 
 	rail->dev = dev;
 	rail->netdev = netdev;
@@ -705,6 +708,7 @@ static void remove_rail(struct medge_rail *rail)
 	medge_nodes_rail(dev, rail->index, NULL);
 	/* Waits for those who are transmitting on it, too: they are in RCU. */
 	dev_remove_pack(&rail->pt);
+	medge_join_destroy(rail);
 	/* Somebody may just have looked at it. */
 	medge_nodes_rail(dev, rail->index, NULL);
 	update_address(rail, none);

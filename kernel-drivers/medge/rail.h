@@ -12,6 +12,7 @@
 #include "transport/wire.h"
 
 struct medge_device;
+struct medge_join;
 struct medge_rail_info;
 
 /**
@@ -23,6 +24,7 @@ struct medge_rail_info;
  * @speed: link speed in Mbit/s; 0: unknown
  * @up: it was, when looked at last, see medge_rails_look()
  * @drained: the administrator wants it free; under RTNL
+ * @join: what of its frames waits to be joined by others, on each CPU
  * @mac: device's address, which @netdev was asked to receive; zeros: it need
  *       not be asked
  * All changes are made under RTNL, but @up; @speed is read without.
@@ -36,6 +38,7 @@ struct medge_rail {
 	u32 speed;
 	bool up;
 	bool drained;
+	struct medge_join __percpu *join;
 	u8 mac[ETH_ALEN];
 	struct packet_type pt;
 	struct rcu_head rcu;
@@ -209,9 +212,19 @@ static inline void medge_skbs_used(struct sk_buff_head *skbs)
 }
 
 /*
- * receive.c: a frame for @rail's device, skb->data at the medge header;
- * consumes the skb. Called by the packet handler: BHs off, RCU read side.
+ * receive.c: a frame for @dev, skb->data at the medge header. Return: it is one, and
+ * decoded; false: it is dropped, and counted. BHs off.
  */
+bool medge_receive_decode(struct medge_device *dev, struct sk_buff *skb,
+			  struct medge_frame *f);
+/*
+ * What was decoded, or several of that joined, goes where it belongs; consumes the skb.
+ * BHs off, RCU read side.
+ */
+void medge_receive_decoded(struct medge_rail *rail, struct sk_buff *skb,
+			   const struct medge_frame *f,
+			   const struct medge_rx_l2 *l2);
+/* Both. */
 void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
 		   const struct medge_rx_l2 *l2);
 

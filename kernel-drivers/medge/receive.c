@@ -19,12 +19,12 @@ enum {
 	RX_COPY_LOCKED = 1024,
 };
 
-/* A frame that has come, and its headers. */
+/* A frame that has come, or several that were joined, and its headers. */
 struct arrival {
 	struct sk_buff *skb;
 	u32 rail;
-	struct medge_frame frame;
-	struct medge_ack ack;		/* if frame.type says so */
+	const struct medge_frame *frame;
+	struct medge_ack ack;		/* if @frame says so */
 	struct sk_buff_head used;	/* to be freed without the lock */
 };
 
@@ -40,17 +40,15 @@ static struct sk_buff *rx_skb(struct medge_rx *rx)
 	return container_of((void *)rx, struct sk_buff, cb);
 }
 
-/* By its fragments' addresses. Those that are not are rare, and copied. */
+/* As it comes: by its fragments' addresses. Those that are not are rare, and copied. */
 static bool is_readable(const struct sk_buff *skb)
 {
 	return !skb_has_frag_list(skb) &&
 	       !(IS_ENABLED(CONFIG_HIGHMEM) && skb_is_nonlinear(skb));
 }
 
-static enum medge_drop decode(struct arrival *a)
+static enum medge_drop decode(struct sk_buff *skb, struct medge_frame *f)
 {
-	struct sk_buff *skb = a->skb;
-	enum medge_drop drop;
 	u32 linear;
 
 	if (unlikely(!is_readable(skb)) && skb_linearize(skb))
@@ -60,11 +58,7 @@ static enum medge_drop decode(struct arrival *a)
 	linear = medge_wire_linear(skb->data, skb_headlen(skb), skb->len);
 	if (!pskb_may_pull(skb, min(linear, skb->len)))
 		return MEDGE_DROP_RUNT;
-	drop = medge_wire_decode(skb->data, skb_headlen(skb), skb->len,
-				 &a->frame);
-	if (drop == MEDGE_DROP_NONE && a->frame.type == MEDGE_FRAME_ACK)
-		medge_wire_decode_ack(skb->data, &a->ack);
-	return drop;
+	return medge_wire_decode(skb->data, skb_headlen(skb), skb->len, f);
 }
 
 static bool may_receive(const struct medge_qp *qp, const struct medge_rx_l2 *l2)
@@ -231,8 +225,10 @@ static void receive_frames(struct medge_qp *qp, struct arrival *a)
 	struct sk_buff *skb = a->skb, *rest;
 	u16 skip = 0;
 
-	if (a->frame.type == MEDGE_FRAME_ACK)
+	if (a->frame->type == MEDGE_FRAME_ACK) {
+		medge_wire_decode_ack(skb->data, &a->ack);
 		ack = &a->ack;
+	}
 	while (skb) {
 		struct medge_rx *rx = skb_rx(skb);
 		enum medge_drop drop;
@@ -240,11 +236,11 @@ static void receive_frames(struct medge_qp *qp, struct arrival *a)
 
 		memset(rx, 0, sizeof(*rx));
 		drop = medge_conn_receive(qp->conn, qp->now, a->rail,
-					  &a->frame, ack, rx, &skip);
-		trace_medge_receive(qp, a->rail, &a->frame, drop);
+					  a->frame, ack, rx, &skip);
+		trace_medge_receive(qp, a->rail, a->frame, drop);
 		if (drop != MEDGE_DROP_NONE)
 			break;
-		more = skip < a->frame.nframes;
+		more = skip < a->frame->nframes;
 		if (!rx->nframes) {
 			if (more)
 				continue;
@@ -275,7 +271,7 @@ static void receive(struct medge_qp *qp, struct arrival *a,
 	}
 	qp->now = ktime_get_ns();
 	__skb_queue_head_init(&a->used);
-	if (has_room(qp, &a->frame)) {
+	if (has_room(qp, a->frame)) {
 		receive_frames(qp, a);
 	} else {
 		medge_count(qp->dev, rx_held_full);
@@ -285,33 +281,36 @@ static void receive(struct medge_qp *qp, struct arrival *a,
 	medge_skbs_used(&a->used);
 }
 
-void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
-		   const struct medge_rx_l2 *l2)
+bool medge_receive_decode(struct medge_device *dev, struct sk_buff *skb,
+			  struct medge_frame *f)
+{
+	enum medge_drop drop = decode(skb, f);
+
+	if (likely(drop == MEDGE_DROP_NONE))
+		return true;
+	medge_count_drop(dev, drop);
+	kfree_skb(skb);
+	return false;
+}
+
+void medge_receive_decoded(struct medge_rail *rail, struct sk_buff *skb,
+			   const struct medge_frame *f,
+			   const struct medge_rx_l2 *l2)
 {
 	struct medge_device *dev = rail->dev;
 	struct arrival a;	/* large: only what is used is set */
-	enum medge_drop drop;
 	struct medge_qp *qp;
 
-	a.skb = skb;
-	a.rail = rail->index;
-	drop = decode(&a);
-	if (drop != MEDGE_DROP_NONE) {
-		medge_count_drop(dev, drop);
-		kfree_skb(skb);
-		return;
-	}
-	if (a.frame.type == MEDGE_FRAME_DATAGRAM) {
+	if (f->type == MEDGE_FRAME_DATAGRAM) {
 		medge_ud_receive(dev, skb, l2);
 		return;
 	}
-	if (a.frame.type == MEDGE_FRAME_PROBE ||
-	    a.frame.type == MEDGE_FRAME_REPLY) {
+	if (f->type == MEDGE_FRAME_PROBE || f->type == MEDGE_FRAME_REPLY) {
 		medge_node_receive(rail, skb, l2);
 		medge_skb_used(skb);
 		return;
 	}
-	qp = medge_qp_get(dev, a.frame.qpn);
+	qp = medge_qp_get(dev, f->qpn);
 	if (!qp) {
 		medge_count(dev, rx_no_qp);
 		kfree_skb(skb);
@@ -319,11 +318,24 @@ void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
 	}
 	if (READ_ONCE(qp->polled.wanted))
 		medge_poller_frame(&dev->poller, rail->index, skb);
-	if (medge_qp_is_uc(qp))
-		medge_uc_receive(qp, skb, &a.frame, l2);
-	else
+	if (medge_qp_is_uc(qp)) {
+		medge_uc_receive(qp, skb, f, l2);
+	} else {
+		a.skb = skb;
+		a.rail = rail->index;
+		a.frame = f;
 		receive(qp, &a, l2);
+	}
 	medge_qp_put(qp);
+}
+
+void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
+		   const struct medge_rx_l2 *l2)
+{
+	struct medge_frame f;
+
+	if (medge_receive_decode(rail->dev, skb, &f))
+		medge_receive_decoded(rail, skb, &f, l2);
 }
 
 void medge_receive_free_held(struct medge_qp *qp)

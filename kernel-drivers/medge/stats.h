@@ -26,6 +26,7 @@ struct rdma_hw_stats;
 	X(tx_errors)		/* a rail is gone, full, or refused the skb */	\
 	X(rx_skbs)		/* taken from a rail */			\
 	X(rx_polled)		/* of rx_skbs: by the poller, without a softirq */ \
+	X(rx_joined)		/* of rx_skbs: made one with the frame before, as one of its op */ \
 	X(rx_not_ours)		/* to another MAC address */		\
 	X(rx_no_qp)		/* no such QP */			\
 	X(rx_bad_peer)		/* QP's peer is another */		\

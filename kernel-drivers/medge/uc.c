@@ -284,7 +284,7 @@ static bool receive(struct medge_qp *qp, struct sk_buff *skb,
 	struct medge_uc *uc = &qp->uc;
 
 	if (frame->type != MEDGE_FRAME_DATA || frame->nops != 1 ||
-	    frame->nframes != 1 || !uc_kinds[op->opcode].known)
+	    !uc_kinds[op->opcode].known)
 		return false;
 	if (!op->offset) {
 		uc->receiving = begin_receive(qp, op);

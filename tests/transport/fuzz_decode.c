@@ -58,9 +58,10 @@ static void check_data(const u8 *buf, u32 len, const struct medge_frame *f)
 	}
 }
 
-/* A frame cut from a run that decodes decodes, too. */
+/* A frame cut from a run that decodes decodes, too; as many as there is room for join. */
 static void check_cut(const u8 *buf, const struct medge_frame *run)
 {
+	struct medge_frame joined;
 	u32 i;
 
 	for (i = 0; i < run->nframes; i++) {
@@ -79,7 +80,16 @@ static void check_cut(const u8 *buf, const struct medge_frame *run)
 		CHECK_EQ(f.psn, (u32)(run->psn + i));
 		CHECK_EQ(f.op.offset, run->op.offset + at);
 		CHECK_EQ(f.op.len, len);
+		if (!i) {
+			joined = f;
+		} else if (joined.nframes == i && medge_wire_goes_on(&joined)) {
+			CHECK(medge_wire_join(&joined, &f), "frame %u", i);
+			CHECK_EQ(joined.nframes, i + 1);
+			CHECK_EQ(joined.op.len, at + len);
+		}
 	}
+	if (run->nframes > 1 && joined.nframes == run->nframes)
+		CHECK_EQ(joined.flags, run->flags);
 }
 
 static void check_datagram(const u8 *buf, const struct medge_frame *f)

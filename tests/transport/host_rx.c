@@ -296,6 +296,8 @@ void host_receive(struct host *h, u32 rail, struct packet *p)
 	      medge_drop_name(drop));
 	if (drop)
 		return;
+	if (h->pair->params.joins)
+		f.parts = f.nframes;
 	if (f.type == MEDGE_FRAME_PROBE || f.type == MEDGE_FRAME_REPLY) {
 		receive_probe(h, rail, p);
 		return;

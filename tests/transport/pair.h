@@ -24,6 +24,7 @@
  * @budget: runs sent at a time at most, 0: any number
  * @nfirst: rails that are there from the beginning; 0: all
  * @switched: all rails are on one switch, and a frame's address says where it goes
+ * @joins: superframes that come uncut are taken for frames that were joined
  * @gone_ppm: hostile runs: how often memory turns out to be gone
  * @event_limit: a run with more events than this is livelocked
  */
@@ -45,6 +46,7 @@ struct pair_params {
 	u32 gone_ppm;
 	u64 event_limit;
 	bool switched;
+	bool joins;
 };
 
 struct pair {

@@ -155,6 +155,7 @@ static void make_params(struct scenario *s, struct pair_params *p, u64 seed)
 
 	memset(p, 0, sizeof(*p));
 	p->seed = seed;
+	p->joins = seed % 3 == 0;
 	make_network(s, p);
 	make_config(s, p);
 	/* Small segments make many frames of few bytes; keep a run short. */

@@ -79,7 +79,7 @@ static void ack__at_least_every_48_frames(void)
 }
 
 /* A run that comes as it was sent is one frame; the window moves by what is asked for. */
-static void ack__of_uncut_runs__not_by_their_frames(void)
+static void ack__of_runs(bool joins, u32 least, u32 most)
 {
 	struct medge_request req = req_write(REGION_STRICT, 0, 240 * SEG,
 					     MEDGE_OP_STRICT);
@@ -92,16 +92,27 @@ static void ack__of_uncut_runs__not_by_their_frames(void)
 	pair_params_default(&params, 1);
 	params.cfg[0].run_max = 8 * SEG;
 	params.link[0][0].cut_ppm = 0;
+	params.joins = joins;
 	start_as(&p, &w, count, &a, &params);
 	for (i = 0; i < 10; i++)
 		pair_post(&p, 0, &req);
 	pair_finish(&p, SEC);
 	CHECK(a.data_frames[0] >= 300 && a.data_frames[0] < 600, "%u runs",
 	      a.data_frames[0]);
-	CHECK(a.explicit_acks[1] >= a.data_frames[0] / MEDGE_ACK_FRAMES &&
-	      a.explicit_acks[1] < 2400 / MEDGE_ACK_FRAMES, "%u acks",
-	      a.explicit_acks[1]);
+	CHECK(a.explicit_acks[1] >= least && a.explicit_acks[1] <= most,
+	      "%u acks", a.explicit_acks[1]);
 	pair_free(&p);
+}
+
+static void ack__of_uncut_runs__not_by_their_frames(void)
+{
+	ack__of_runs(false, 300 / MEDGE_ACK_FRAMES, 2400 / MEDGE_ACK_FRAMES - 1);
+}
+
+/* Joined only where they came: each had its way to go, as if it had come alone. */
+static void ack__of_joined_frames__by_each(void)
+{
+	ack__of_runs(true, 2400 / MEDGE_ACK_FRAMES, 2400 / 16);
 }
 
 static void ack__at_once_when_asked(void)
@@ -426,6 +437,7 @@ int main(int argc, char **argv)
 	direct_begin(argc, argv);
 	RUN(ack__at_least_every_48_frames);
 	RUN(ack__of_uncut_runs__not_by_their_frames);
+	RUN(ack__of_joined_frames__by_each);
 	RUN(ack__at_once_when_asked);
 	RUN(ack__delayed_by_5_ms);
 	RUN(ack__rides_on_data);

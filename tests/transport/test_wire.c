@@ -423,6 +423,98 @@ static void cut__frames_are_those_sent_one_by_one(void)
 	packet_put(p);
 }
 
+/* Frame @i of @n that @p is cut into. */
+static void decode_cut(const struct packet *p, u32 i, u32 n, struct medge_frame *f)
+{
+	u8 buf[MEDGE_HDR_LEN];
+
+	memcpy(buf, p->data, sizeof(buf));
+	medge_wire_cut(buf, i, n);
+	CHECK_EQ(medge_wire_decode(buf, sizeof(buf), p->len, f), 0);
+}
+
+static void join__undoes_cut(void)
+{
+	u32 total = 10 * 1000 + 17, n = 11, i;
+	struct packet *p = run_packet(5000 + total, 5000, total, 1000);
+	struct medge_frame run, f, next;
+
+	p->data[1] = MEDGE_FRAME_ECHO;
+	CHECK_EQ(medge_wire_decode(p->data, p->len, p->len, &run), 0);
+	decode_cut(p, 0, n, &f);
+	for (i = 1; i < n; i++) {
+		CHECK(medge_wire_goes_on(&f), "not behind %u frames", i);
+		CHECK_EQ(f.parts, i);
+		CHECK_EQ(f.nframes, i);
+		decode_cut(p, i, n, &next);
+		CHECK(medge_wire_join(&f, &next), "frame %u", i);
+	}
+	/* It was the op's last. */
+	CHECK(!medge_wire_goes_on(&f), "goes on");
+	CHECK_EQ(f.parts, n);
+	CHECK_EQ(run.parts, 1);
+	f.parts = 1;
+	CHECK(!memcmp(&f, &run, sizeof(f)), "not what was cut");
+	packet_put(p);
+}
+
+/* Each field that says that a frame is not the next, or would be lost with its header. */
+static void join__only_what_follows(void)
+{
+	struct packet *p = run_packet(5000, 0, 4000, 1000);
+	struct medge_frame first, next, f, bad;
+
+	decode_cut(p, 0, 4, &first);
+	decode_cut(p, 1, 4, &next);
+#define BAD(field, value)						\
+	do {								\
+		f = first;						\
+		bad = next;						\
+		bad.field = value;					\
+		CHECK(!medge_wire_join(&f, &bad), #field);		\
+		CHECK(!memcmp(&f, &first, sizeof(f)), #field);		\
+	} while (0)
+	BAD(type, MEDGE_FRAME_ACK);
+	BAD(type, MEDGE_FRAME_DATAGRAM);
+	BAD(nops, 2);
+	BAD(qpn, next.qpn ^ 1);
+	BAD(psn, next.psn + 1);
+	BAD(psn, first.psn);
+	BAD(seg_len, 500);
+	BAD(ack_psn, next.ack_psn + 1);
+	BAD(ack_op, next.ack_op + 1);
+	BAD(sack_base, next.sack_base + 1);
+	BAD(sack, next.sack ^ 1);
+	BAD(fence_dist, next.fence_dist + 1);
+	BAD(nframes, MEDGE_WINDOW);
+	BAD(op.opcode, MEDGE_OP_RESPONSE);
+	BAD(op.flags, next.op.flags ^ MEDGE_OP_STRICT);
+	BAD(op.len, 0);
+	BAD(op.len, MEDGE_RUN_MAX - 999);
+	BAD(op.op_no, next.op.op_no + 1);
+	BAD(op.op_len, next.op.op_len + 1);
+	BAD(op.offset, next.op.offset + 1000);
+	BAD(op.offset, first.op.offset);
+	BAD(op.addr, next.op.addr + 1);
+	BAD(op.rkey, next.op.rkey + 1);
+	BAD(op.imm, next.op.imm + 1);
+#undef BAD
+	f = first;
+	CHECK(medge_wire_join(&f, &next), "the next");
+	/* Who is asked to answer is not kept waiting. */
+	f.flags = MEDGE_FRAME_ACK_REQ;
+	CHECK(!medge_wire_goes_on(&f), "ACK_REQ");
+	f.flags = MEDGE_FRAME_ECHO;
+	CHECK(!medge_wire_goes_on(&f), "ECHO");
+	f = first;
+	f.nframes = MEDGE_WINDOW;
+	CHECK(!medge_wire_goes_on(&f), "a window of frames");
+	f = first;
+	f.op.len = MEDGE_RUN_MAX - 999;
+	CHECK(!medge_wire_goes_on(&f), "no room for another");
+	packet_put(p);
+}
+
 static void linear__covers_what_decode_reads(void)
 {
 	struct packet *p = run_packet(3000, 0, 3000, 1000);
@@ -491,6 +583,8 @@ int main(int argc, char **argv)
 	RUN(decode__says_why);
 	RUN(decode__small_ops_have_their_lengths);
 	RUN(cut__frames_are_those_sent_one_by_one);
+	RUN(join__undoes_cut);
+	RUN(join__only_what_follows);
 	RUN(linear__covers_what_decode_reads);
 	RUN(names__exist_for_every_value);
 	RUN(seq__wraps_around);

@@ -74,16 +74,6 @@ choice() {
 	seal fcs
 }
 
-# Superframes are cut where the rail does not take them whole.
-whole() {
-	local node rail
-	for node in a b; do
-		for ((rail = 0; rail < RAILS; rail++)); do
-			on "$node" ethtool -K "rail$rail" tx-gso-list "$1" || failed "ethtool: tx-gso-list $1"
-		done
-	done
-}
-
 # Whatever is sealed is taken as long as nobody changes it; the pattern also reads what is written meanwhile.
 good() {
 	local how bad unsealed state

@@ -267,6 +267,16 @@ hw_counter() {
 	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
 }
 
+# whole on|off: superframes are cut where rails do not take them whole.
+whole() {
+	local node rail
+	for node in a b; do
+		for ((rail = 0; rail < RAILS; rail++)); do
+			on "$node" ethtool -K "rail$rail" tx-gso-list "$1" || failed "ethtool: tx-gso-list $1"
+		done
+	done
+}
+
 # The root qdiscs of all rails, both ways: tc qdisc VERB ... WORDS.
 all_rails() {
 	local node rail

@@ -60,9 +60,35 @@ asks() {
 		failed "ARP cannot be told how often to ask"
 }
 
+# What rails cut is joined again where it comes in order; a frame that somebody else has, too, is left alone. That is who
+# listens, as long as he keeps up.
+joined() {
+	local joined skbs listener
+	whole off
+	joined=$(hw_counter "$DEV_B" rx_joined) skbs=$(hw_counter "$DEV_B" rx_skbs)
+	bench "ib_write_bw, cut" perftest "$LIMIT" ib_write_bw -s 1048576 -n 100
+	joined=$(($(hw_counter "$DEV_B" rx_joined) - joined)) skbs=$(($(hw_counter "$DEV_B" rx_skbs) - skbs))
+	echo "of $skbs frames $joined were joined to others"
+	((2 * joined > skbs)) || failed "frames that were cut are not joined"
+	run "verbs_pattern, cut" "$LIMIT" "$pattern" --seed "$SEED" --rounds 20
+	on b python3 -c '
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+print(flush=True)
+while True:
+    s.recv(65536)
+' >"$WORK/listener" &
+	listener=$!
+	until [[ -s $WORK/listener ]]; do sleep 0.1; done
+	run "verbs_pattern, cut, and somebody listens" "$LIMIT" "$pattern" --seed "$SEED" --rounds 10
+	{ kill "$listener" && wait "$listener"; } 2>/dev/null
+	whole on
+}
+
 choose_seed
 pattern=$(program verbs_pattern) && order=$(program verbs_order) && errors=$(program verbs_errors) || exit
 echo "each rail: $*"
+joined
 heard_late
 impair "$@"
 run verbs_pattern "$LIMIT" "$pattern" --seed "$SEED" --rounds 100

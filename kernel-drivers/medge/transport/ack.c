@@ -187,7 +187,7 @@ void medge_ack_due(struct medge_conn *c, u64 now, const struct medge_rx *rx)
 	if (!c->ack_pending)
 		c->ack_at = now + c->cfg.ack_delay_ns;
 	/* A run that was not cut is one: an ack costs us and the peer as much as that. */
-	c->ack_pending = min_t(u32, c->ack_pending + 1, 65535);
+	c->ack_pending = min_t(u32, c->ack_pending + rx->parts, 65535);
 	if (c->ack_pending >= c->cfg.ack_frames ||
 	    rx->flags & MEDGE_FRAME_ACK_REQ)
 		c->ack_now = true;

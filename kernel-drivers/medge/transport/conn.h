@@ -163,8 +163,9 @@ enum { MEDGE_NAK_LATER = 255 };
  * @rnr_retry: RNR NAKs endured for one op; 7: any number
  * @rnr_timer: what we ask a peer to wait when we have no receive (table 45)
  * @timeout_ns: local ack timeout, 4.096 us << timeout; 0: infinite
- * @ack_frames: acknowledge after this many frames, however long (MultiEdge: 48);
- *              the sender asks for more acks where its window is small
+ * @ack_frames: acknowledge after this many frames, however long (MultiEdge: 48), a
+ *              superframe that was not cut being one; the sender asks for more
+ *              acks where its window is small
  * @ack_delay_ns: or after this time (MultiEdge: 5 ms)
  */
 struct medge_conn_config {
@@ -239,6 +240,7 @@ struct medge_rx {
 	u32 data_off;		/* and in the frame */
 	u8 opcode;
 	u8 state;
+	u16 parts;		/* frames that came by themselves, or superframes */
 };
 
 /* What to place. */

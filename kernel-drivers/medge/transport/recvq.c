@@ -83,6 +83,7 @@ static void init_rx(struct medge_rx *rx, const struct medge_frame *f, u32 first,
 	rx->next = NULL;
 	rx->psn = f->psn + first;
 	rx->nframes = count;
+	rx->parts = min_t(u32, f->parts, count);
 	rx->flags = last ? f->flags : f->flags & ~MEDGE_FRAME_LAST_FLAGS;
 	rx->nops = f->nops;
 	rx->state = f->nops > 1 ? MEDGE_RX_MULTI : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The wire format: encode, decode, cut. Decoding is total. */
+/* The wire format: encode, decode, cut, join. Decoding is total. */
 #include "wire.h"
 
 static const char *const drop_names[MEDGE_DROPS] = {
@@ -287,6 +287,7 @@ enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
 	struct medge_frame_hdr fh;
 
 	memset(f, 0, sizeof(*f));
+	f->parts = 1;
 	if (buf_len > wire_len)
 		buf_len = wire_len;
 	if (buf_len < sizeof(fh))
@@ -518,4 +519,47 @@ void medge_wire_cut(void *hdr, u32 index, u32 count)
 	oh.offset = cpu_to_be32(be32_to_cpu(oh.offset) + skip);
 	memcpy(hdr, &fh, sizeof(fh));
 	memcpy(hdr + sizeof(fh), &oh, sizeof(oh));
+}
+
+bool medge_wire_goes_on(const struct medge_frame *f)
+{
+	const struct medge_op *op = &f->op;
+
+	/* What an op's last frame may say no other says, and nobody waits behind it. */
+	return f->type == MEDGE_FRAME_DATA && f->nops == 1 &&
+	       !(f->flags & MEDGE_FRAME_LAST_FLAGS) &&
+	       op->len && op->offset + op->len < op->op_len &&
+	       op->len + f->seg_len <= MEDGE_RUN_MAX &&
+	       f->nframes < MEDGE_WINDOW;
+}
+
+static bool same_op(const struct medge_op *a, const struct medge_op *b)
+{
+	return a->op_no == b->op_no && a->opcode == b->opcode &&
+	       a->flags == b->flags && a->op_len == b->op_len &&
+	       a->addr == b->addr && a->rkey == b->rkey && a->imm == b->imm;
+}
+
+static bool same_ack(const struct medge_frame *a, const struct medge_frame *b)
+{
+	return a->ack_psn == b->ack_psn && a->ack_op == b->ack_op &&
+	       a->sack_base == b->sack_base && a->sack == b->sack;
+}
+
+bool medge_wire_join(struct medge_frame *f, const struct medge_frame *next)
+{
+	if (next->type != MEDGE_FRAME_DATA || next->nops != 1 ||
+	    next->qpn != f->qpn || next->psn != f->psn + f->nframes ||
+	    next->seg_len != f->seg_len || next->fence_dist != f->fence_dist ||
+	    next->op.offset != f->op.offset + f->op.len ||
+	    !same_op(&next->op, &f->op) || !same_ack(next, f))
+		return false;
+	if (!next->op.len || f->op.len + next->op.len > MEDGE_RUN_MAX ||
+	    f->nframes + next->nframes > MEDGE_WINDOW)
+		return false;
+	f->op.len += next->op.len;
+	f->nframes += next->nframes;
+	f->parts += next->parts;
+	f->flags |= next->flags;
+	return true;
 }

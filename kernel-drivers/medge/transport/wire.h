@@ -15,7 +15,8 @@
  * that op, sent as one superframe with the first frame's header in front and
  * seg_len payload bytes a frame. Where the superframe has to be cut, each frame
  * gets the header that medge_wire_cut() writes; where it is not, the receiver
- * sees payload longer than seg_len and knows how many frames it holds.
+ * sees payload longer than seg_len and knows how many frames it holds. Frames
+ * that were cut and come one after the other medge_wire_join() makes one again.
  */
 #ifndef MEDGE_TRANSPORT_WIRE_H
 #define MEDGE_TRANSPORT_WIRE_H
@@ -466,7 +467,8 @@ struct medge_frame {
 	u8 flags;
 	u8 nops;
 	u16 seg_len;
-	u16 nframes;		/* 1 unless it is an uncut superframe */
+	u16 nframes;		/* 1 unless it is an uncut superframe, or joined */
+	u16 parts;		/* that were joined; 1: none were */
 	u32 qpn;
 	u32 psn;
 	u32 ack_psn;
@@ -591,6 +593,19 @@ void medge_wire_encode_datagram(void *buf, const struct medge_datagram *dg);
  * @count: frames in the run
  */
 void medge_wire_cut(void *hdr, u32 index, u32 count);
+
+/* May a frame follow @f, decoded, that could be joined to it? */
+bool medge_wire_goes_on(const struct medge_frame *f);
+
+/**
+ * medge_wire_join() - undo a cut: make a frame one with that which follows it
+ * @f: decoded, medge_wire_goes_on(); then of @next's frames, too
+ * @next: decoded
+ *
+ * Return: they are joined; false: @next is not what follows @f in its op, or says
+ * something else of what was received, and @f is as it was.
+ */
+bool medge_wire_join(struct medge_frame *f, const struct medge_frame *next);
 
 const char *medge_drop_name(enum medge_drop drop);
 const char *medge_opcode_name(u8 opcode);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Frames that a port had cut out of a superframe come one after the other. Here
+ * they become one again before their connection sees them, which then takes its
+ * lock, looks the memory up and tells the time once for all of them: what a
+ * driver's GRO does for IP, for any port, and where its interrupts end.
+ */
+#ifndef MEDGE_JOIN_H
+#define MEDGE_JOIN_H
+
+#include <linux/interrupt.h>
+#include <linux/spinlock.h>
+
+#include "qp.h"
+
+struct medge_rail;
+
+/**
+ * struct medge_join - frames of one rail that came on one CPU
+ * @lock: nobody else's but ours, where softirqs are not preempted
+ * @skb: those that have come, in one; NULL: none wait
+ * @last: of its list of skbs; NULL: it has none
+ * @frame: as a whole
+ * @l2: how they came
+ * @rail: where from
+ * @end: when this softirq has no more frames: they go on as they are
+ */
+struct medge_join {
+	spinlock_t lock;
+	struct sk_buff *skb;
+	struct sk_buff *last;
+	struct medge_frame frame;
+	struct medge_rx_l2 l2;
+	struct medge_rail *rail;
+	struct tasklet_struct end;
+};
+
+/* 0, or -ENOMEM. */
+int medge_join_init(struct medge_rail *rail);
+/* No frame comes any more; those that wait go on. May sleep. */
+void medge_join_destroy(struct medge_rail *rail);
+
+/*
+ * A frame for the rail's device, skb->data at the medge header; consumes the skb.
+ * In softirq, RCU read side.
+ */
+void medge_join_receive(struct medge_rail *rail, struct sk_buff *skb,
+			const struct medge_rx_l2 *l2);
+
+#endif /* MEDGE_JOIN_H */
