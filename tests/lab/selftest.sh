@@ -316,10 +316,14 @@ case_interrupt() {
 
 # Nobody can catch SIGKILL: the kernel ends the guest.
 case_killed() {
+	local i
 	start_long_run
 	kill -KILL "$PID"
-	sleep 1
-	! pgrep -f "$MARK" >/dev/null || fail "a guest is left running"
+	for ((i = 0; i < 100; i++)); do
+		pgrep -f "$MARK" >/dev/null || return 0
+		sleep 0.1
+	done
+	fail "a guest is left running"
 }
 
 # Sets PID to a lab that runs a script for long, and MARK to what its guest's command line holds.
