@@ -31,10 +31,10 @@ static bool may_begin(const struct sk_buff *skb, const struct medge_frame *f)
 static void begin(struct medge_join *j, struct sk_buff *skb,
 		  const struct medge_frame *f, const struct medge_rx_l2 *l2)
 {
-	WRITE_ONCE(j->skb, skb);
+	j->wait.frame = *f;
+	j->wait.l2 = *l2;
+	WRITE_ONCE(j->wait.skb, skb);
 	j->last = NULL;
-	j->frame = *f;
-	j->l2 = *l2;
 	tasklet_schedule(&j->end);
 }
 
@@ -42,63 +42,60 @@ static void begin(struct medge_join *j, struct sk_buff *skb,
 static bool add(struct medge_join *j, struct sk_buff *skb,
 		const struct medge_frame *f, const struct medge_rx_l2 *l2)
 {
-	if (!j->skb || !is_all_payload(skb, f) || !same_way(&j->l2, l2) ||
-	    !medge_wire_join(&j->frame, f))
+	struct medge_joined *w = &j->wait;
+
+	if (!w->skb || !is_all_payload(skb, f) || !same_way(&w->l2, l2) ||
+	    !medge_wire_join(&w->frame, f))
 		return false;
 	__skb_pull(skb, f->op.data_off);
 	skb_mark_not_on_list(skb);
 	if (j->last)
 		j->last->next = skb;
 	else
-		skb_shinfo(j->skb)->frag_list = skb;
+		skb_shinfo(w->skb)->frag_list = skb;
 	j->last = skb;
-	j->skb->len += skb->len;
-	j->skb->data_len += skb->len;
-	j->skb->truesize += skb->truesize;
+	w->skb->len += skb->len;
+	w->skb->data_len += skb->len;
+	w->skb->truesize += skb->truesize;
 	medge_count(j->rail->dev, rx_joined);
 	return true;
 }
 
-/* Frames on their way from here to their connection. */
-struct group {
-	struct sk_buff *skb;
-	struct medge_frame frame;
-	struct medge_rx_l2 l2;
-};
-
 /* What waits, if anything does; it waits no more. */
-static void take(struct medge_join *j, struct group *g)
+static void take(struct medge_join *j, struct medge_joined *g)
 {
-	g->skb = j->skb;
+	g->skb = j->wait.skb;
 	if (!g->skb)
 		return;
-	g->frame = j->frame;
-	g->l2 = j->l2;
-	WRITE_ONCE(j->skb, NULL);
+	*g = j->wait;
+	WRITE_ONCE(j->wait.skb, NULL);
 }
 
-static void go_on(struct medge_rail *rail, struct group *g)
+static void go_on(struct medge_rail *rail, struct medge_joined *g)
 {
 	if (g->skb)
 		medge_receive_decoded(rail, g->skb, &g->frame, &g->l2);
 }
 
-/* Return: the frame, if it does not wait; those before it went on. */
+/*
+ * Return: the frame, if it does not wait; those before it went on.
+ * @begins: others may be joined to it
+ */
 static struct sk_buff *join(struct medge_join *j, struct sk_buff *skb,
 			    const struct medge_frame *f,
-			    const struct medge_rx_l2 *l2)
+			    const struct medge_rx_l2 *l2, bool begins)
 {
-	struct group before;
+	struct medge_joined before;
 
 	before.skb = NULL;
 	spin_lock(&j->lock);
 	if (add(j, skb, f, l2)) {
 		skb = NULL;
-		if (!medge_wire_goes_on(&j->frame))
+		if (!medge_wire_goes_on(&j->wait.frame))
 			take(j, &before);
 	} else {
 		take(j, &before);
-		if (may_begin(skb, f)) {
+		if (begins) {
 			begin(j, skb, f, l2);
 			skb = NULL;
 		}
@@ -113,11 +110,13 @@ void medge_join_receive(struct medge_rail *rail, struct sk_buff *skb,
 {
 	struct medge_join *j = this_cpu_ptr(rail->join);
 	struct medge_frame f;
+	bool begins;
 
 	if (!medge_receive_decode(rail->dev, skb, &f))
 		return;
-	if (READ_ONCE(j->skb) || may_begin(skb, &f))
-		skb = join(j, skb, &f, l2);
+	begins = may_begin(skb, &f);
+	if (begins || READ_ONCE(j->wait.skb))
+		skb = join(j, skb, &f, l2, begins);
 	if (skb)
 		medge_receive_decoded(rail, skb, &f, l2);
 }
@@ -125,7 +124,7 @@ void medge_join_receive(struct medge_rail *rail, struct sk_buff *skb,
 static void end(struct tasklet_struct *t)
 {
 	struct medge_join *j = from_tasklet(j, t, end);
-	struct group g;
+	struct medge_joined g;
 
 	spin_lock(&j->lock);
 	take(j, &g);

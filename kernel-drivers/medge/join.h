@@ -16,21 +16,29 @@
 struct medge_rail;
 
 /**
+ * struct medge_joined - frames on their way to their connection, in one
+ * @skb: NULL: there are none
+ * @frame: what they are as a whole
+ * @l2: how they came
+ */
+struct medge_joined {
+	struct sk_buff *skb;
+	struct medge_frame frame;
+	struct medge_rx_l2 l2;
+};
+
+/**
  * struct medge_join - frames of one rail that came on one CPU
  * @lock: nobody else's but ours, where softirqs are not preempted
- * @skb: those that have come, in one; NULL: none wait
- * @last: of its list of skbs; NULL: it has none
- * @frame: as a whole
- * @l2: how they came
+ * @wait: those that others may be joined to
+ * @last: of their list of skbs; NULL: it has none
  * @rail: where from
  * @end: when this softirq has no more frames: they go on as they are
  */
 struct medge_join {
 	spinlock_t lock;
-	struct sk_buff *skb;
+	struct medge_joined wait;
 	struct sk_buff *last;
-	struct medge_frame frame;
-	struct medge_rx_l2 l2;
 	struct medge_rail *rail;
 	struct tasklet_struct end;
 };

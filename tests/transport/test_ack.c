@@ -78,7 +78,6 @@ static void ack__at_least_every_48_frames(void)
 	pair_free(&p);
 }
 
-/* A run that comes as it was sent is one frame; the window moves by what is asked for. */
 static void ack__of_runs(bool joins, u32 least, u32 most)
 {
 	struct medge_request req = req_write(REGION_STRICT, 0, 240 * SEG,
@@ -104,6 +103,7 @@ static void ack__of_runs(bool joins, u32 least, u32 most)
 	pair_free(&p);
 }
 
+/* A run that comes as it was sent is one frame; the window moves by what is asked for. */
 static void ack__of_uncut_runs__not_by_their_frames(void)
 {
 	ack__of_runs(false, 300 / MEDGE_ACK_FRAMES, 2400 / MEDGE_ACK_FRAMES - 1);

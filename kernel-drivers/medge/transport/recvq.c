@@ -9,14 +9,11 @@
 /* ---- accept ---- */
 
 /* May @op, as a frame has it, go on what is known of it? */
-static bool same_op(const struct medge_recv_op *rop, const struct medge_op *op)
+static bool goes_on(const struct medge_recv_op *rop, const struct medge_op *op)
 {
 	if (!(rop->flags & MEDGE_RECV_KNOWN))
 		return true;
-	return !(rop->flags & MEDGE_RECV_DONE) &&
-	       rop->op.opcode == op->opcode && rop->op.flags == op->flags &&
-	       rop->op.op_len == op->op_len && rop->op.addr == op->addr &&
-	       rop->op.rkey == op->rkey && rop->op.imm == op->imm;
+	return !(rop->flags & MEDGE_RECV_DONE) && medge_op_same(&rop->op, op);
 }
 
 /* Is this op one that the peer can send a frame of now? */
@@ -42,7 +39,7 @@ static enum medge_drop check_op(struct medge_conn *c, const struct medge_frame *
 			      medge_table_size(&c->rops)))
 		return MEDGE_DROP_WINDOW;
 	rop = medge_rop(c, op->op_no);
-	return same_op(rop, op) ? MEDGE_DROP_NONE : MEDGE_DROP_MISMATCH;
+	return goes_on(rop, op) ? MEDGE_DROP_NONE : MEDGE_DROP_MISMATCH;
 }
 
 /* The next stretch of frames that are new, from *skip on; 0: none. */
@@ -331,7 +328,7 @@ static bool know(struct medge_conn *c, const struct medge_op *op, u8 flags)
 {
 	struct medge_recv_op *rop = medge_rop(c, op->op_no);
 
-	if (!same_op(rop, op))
+	if (!goes_on(rop, op))
 		return false;
 	if (flags & MEDGE_FRAME_ACK_REQ)
 		rop->flags |= MEDGE_RECV_ACK_REQ;

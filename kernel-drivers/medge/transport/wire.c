@@ -533,13 +533,6 @@ bool medge_wire_goes_on(const struct medge_frame *f)
 	       f->nframes < MEDGE_WINDOW;
 }
 
-static bool same_op(const struct medge_op *a, const struct medge_op *b)
-{
-	return a->op_no == b->op_no && a->opcode == b->opcode &&
-	       a->flags == b->flags && a->op_len == b->op_len &&
-	       a->addr == b->addr && a->rkey == b->rkey && a->imm == b->imm;
-}
-
 static bool same_ack(const struct medge_frame *a, const struct medge_frame *b)
 {
 	return a->ack_psn == b->ack_psn && a->ack_op == b->ack_op &&
@@ -552,7 +545,7 @@ bool medge_wire_join(struct medge_frame *f, const struct medge_frame *next)
 	    next->qpn != f->qpn || next->psn != f->psn + f->nframes ||
 	    next->seg_len != f->seg_len || next->fence_dist != f->fence_dist ||
 	    next->op.offset != f->op.offset + f->op.len ||
-	    !same_op(&next->op, &f->op) || !same_ack(next, f))
+	    !medge_op_same(&next->op, &f->op) || !same_ack(next, f))
 		return false;
 	if (!next->op.len || f->op.len + next->op.len > MEDGE_RUN_MAX ||
 	    f->nframes + next->nframes > MEDGE_WINDOW)

@@ -461,6 +461,15 @@ struct medge_op {
 	u32 data_off;		/* of the payload, from the frame header */
 };
 
+/* Is it one op of which these are pieces? */
+static inline bool medge_op_same(const struct medge_op *a,
+				 const struct medge_op *b)
+{
+	return a->op_no == b->op_no && a->opcode == b->opcode &&
+	       a->flags == b->flags && a->op_len == b->op_len &&
+	       a->addr == b->addr && a->rkey == b->rkey && a->imm == b->imm;
+}
+
 /* A frame, decoded; of a probe or reply, only @type and @flags. */
 struct medge_frame {
 	u8 type;
