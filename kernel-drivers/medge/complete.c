@@ -537,11 +537,15 @@ static void op_completed(struct medge_conn *c, u32 op_no,
 			 enum medge_status status)
 {
 	struct medge_qp *qp = medge_conn_user(c);
+	const struct medge_send_snap *snap;
 
 	trace_medge_complete(qp, op_no, status);
 	if (qp->state == IB_QPS_ERR)
 		return;
-	medge_send_done(qp, medge_snap_send(qp, op_no), status);
+	snap = medge_snap_send(qp, op_no);
+	qp->second.ops++;
+	qp->second.bytes += snap->len;
+	medge_send_done(qp, snap, status);
 	if (status)
 		medge_qp_fail(qp, -1);
 }

@@ -32,6 +32,7 @@ static void watch(struct medge_qp *qp)
 {
 	spin_lock_bh(&qp->lock);
 	qp->polled.watched = true;
+	medge_second_begin(qp);
 	spin_unlock_bh(&qp->lock);
 	/* What is there already was told; but look, which clears need_doorbell. */
 	medge_send_look(qp);
@@ -157,6 +158,24 @@ static bool is_there(const struct medge_poller *poller,
 #endif
 }
 
+u32 medge_poller_doorbell(const struct medge_qp *qp)
+{
+	return medge_poller_is_shared(qp) ? medge_second_doorbell(qp) :
+					    MEDGE_DOORBELL_NONE;
+}
+
+bool medge_poller_is_shared(const struct medge_qp *qp)
+{
+	return qp->polled.watched && READ_ONCE(qp->polled.streams) &&
+	       medge_second_doorbell(qp) != MEDGE_DOORBELL_NONE;
+}
+
+void medge_poller_leave(struct medge_qp *qp)
+{
+	WRITE_ONCE(qp->polled.left, true);
+	WRITE_ONCE(qp->dev->poller.traffic, 1);
+}
+
 bool medge_poller_sends(struct medge_qp *qp)
 {
 	struct medge_poller *poller = &qp->dev->poller;
@@ -169,8 +188,7 @@ bool medge_poller_sends(struct medge_qp *qp)
 	task = READ_ONCE(poller->task);
 	if (!is_next(task) && !is_there(poller, task))
 		return false;
-	WRITE_ONCE(qp->polled.left, true);
-	WRITE_ONCE(poller->traffic, 1);
+	medge_poller_leave(qp);
 	if (is_next(task))
 		return true;
 	/* Pairs with the barrier in take_leave(): it sees that, or we that it is not here. */

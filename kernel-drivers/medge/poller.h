@@ -188,6 +188,16 @@ void medge_poller_rang(struct medge_qp *qp, u64 began);
  */
 bool medge_poller_sends(struct medge_qp *qp);
 
+/*
+ * What who posts is to see while he is being served: nothing, or, of a stream that
+ * the poller watches, when to send beside it (second.h). Under qp->lock.
+ */
+u32 medge_poller_doorbell(const struct medge_qp *qp);
+/* Is that a QP for which who posts sends beside the poller? Under qp->lock. */
+bool medge_poller_is_shared(const struct medge_qp *qp);
+/* There is more to send for it, which the poller may do. Under qp->lock. */
+void medge_poller_leave(struct medge_qp *qp);
+
 /* Of a QP that is wanted: the poller should be awake. Any context. */
 void medge_poller_wake(struct medge_poller *poller);
 /* The same, when a frame has come from @rail. In softirq. */

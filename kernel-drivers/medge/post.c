@@ -282,12 +282,13 @@ static void submit(struct medge_qp *qp, u32 index)
 void medge_post_take(struct medge_qp *qp)
 {
 	struct medge_ring_hdr *hdr = qp->sq.hdr;
-	u32 n;
+	u32 n, need;
 
 	if (qp->state != IB_QPS_RTS || !hdr)
 		return;
-	if (READ_ONCE(hdr->need_doorbell)) {
-		WRITE_ONCE(hdr->need_doorbell, MEDGE_DOORBELL_NONE);
+	need = medge_poller_doorbell(qp);
+	if (READ_ONCE(hdr->need_doorbell) != need) {
+		WRITE_ONCE(hdr->need_doorbell, need);
 		/* Who does not see it has stored a prod that we see, or will. */
 		smp_mb();
 	}

@@ -18,6 +18,7 @@
 #include "qpref.h"
 #include "rail.h"
 #include "ring.h"
+#include "second.h"
 #include "transport/conn.h"
 
 struct medge_srq;
@@ -104,6 +105,7 @@ struct medge_qp {
 
 	spinlock_t lock;
 	struct medge_late late;
+	struct medge_second second;
 	enum ib_qp_state state;
 	struct medge_conn *conn;
 	struct medge_l2 l2;		/* peer's address */

@@ -26,6 +26,7 @@ enum {
 	TX_BATCH = 16,
 	/* Goes of one turn; within another's, who is near, in softirq, and else. */
 	TX_GOES_NEAR = 2,
+	TX_GOES_SHARED = 4,
 	TX_GOES_SOFTIRQ = 4,
 	TX_GOES = 32,
 	/* Looks at a ring whose user posts just what leads to no frame. */
@@ -520,25 +521,45 @@ static void go_on_later(struct medge_qp *qp, bool near)
 		medge_timer_kick(qp);
 }
 
-static u32 turn_goes(void)
+static u32 turn_goes(const struct medge_qp *qp)
 {
 	if (medge_loop_busy())
 		return TX_GOES_NEAR;
+	if (qp && medge_poller_is_shared(qp))
+		return TX_GOES_SHARED;
 	return in_serving_softirq() ? TX_GOES_SOFTIRQ : TX_GOES;
+}
+
+/* At qp->now. */
+static void build_unlock(struct medge_qp *qp, struct medge_send_batch *out)
+	__releases(&qp->lock)
+{
+	if (medge_poller_sends(qp))
+		out->qp = NULL;
+	else
+		medge_send_build(qp, out);
+	/* Who sends does it when that is done. */
+	if (!out->qp)
+		medge_timer_update(qp);
+	medge_mr_forget(qp);
+	spin_unlock_bh(&qp->lock);
 }
 
 /*
  * A turn: the batch goes out, then what has become ready meanwhile. Nobody
  * else builds for this QP until then, so each rail sees its frames in order;
  * and nobody preempts us, so the others never wait long.
+ *
+ * But where two CPUs send, the other may build while the frames are received here.
  */
 void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 {
 	struct medge_qp *qp = out->qp;
-	u32 goes = turn_goes();
-	bool near;
+	u32 goes = turn_goes(qp);
+	bool near, again;
 
 	while (out->qp) {
+		again = false;
 		local_bh_disable();
 		near = xmit_batch(dev, out);
 		spin_lock(&qp->lock);
@@ -547,16 +568,25 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 		/* Or nothing has changed, and no look would find anything. */
 		if (qp->look_again || !medge_post_idle(qp)) {
 			qp->now = ktime_get_ns();
-			if (--goes)
+			if (medge_poller_is_shared(qp)) {
+				medge_poller_leave(qp);
+				again = --goes;
+			} else if (--goes) {
 				medge_send_build(qp, out);
-			else
+			} else {
 				go_on_later(qp, near);
+			}
 		}
 		medge_timer_update(qp);
 		medge_mr_forget(qp);
 		spin_unlock(&qp->lock);
 		/* Here the frames may be received, if the peer is near. */
 		local_bh_enable();
+		if (again) {
+			spin_lock_bh(&qp->lock);
+			qp->now = ktime_get_ns();
+			build_unlock(qp, out);
+		}
 	}
 }
 
@@ -564,15 +594,7 @@ void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
 	struct medge_send_batch out;
 
-	if (medge_poller_sends(qp))
-		out.qp = NULL;
-	else
-		medge_send_build(qp, &out);
-	/* Who sends does it when that is done. */
-	if (!out.qp)
-		medge_timer_update(qp);
-	medge_mr_forget(qp);
-	spin_unlock_bh(&qp->lock);
+	build_unlock(qp, &out);
 	medge_send_flush(qp->dev, &out);
 }
 
@@ -602,8 +624,12 @@ void medge_send_farewell(struct medge_qp *qp)
 /* At qp->now. */
 static void look_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
-	if (qp->polled.watched && qp->state == IB_QPS_RTS)
-		WRITE_ONCE(qp->sq.hdr->need_doorbell, MEDGE_DOORBELL_NONE);
+	if (qp->polled.watched && qp->state == IB_QPS_RTS) {
+		if (READ_ONCE(qp->polled.streams))
+			medge_second_look(qp);
+		WRITE_ONCE(qp->sq.hdr->need_doorbell,
+			   medge_poller_doorbell(qp));
+	}
 	if (qp->state == IB_QPS_ERR || qp->state == IB_QPS_SQE)
 		medge_flush_sq(qp);
 	if (medge_qp_is_ud(qp))
@@ -629,6 +655,8 @@ void medge_send_doorbell(struct medge_qp *qp)
 		medge_poller_wake(&qp->dev->poller);
 	spin_lock_bh(&qp->lock);
 	medge_count(qp->dev, doorbells);
+	if (medge_poller_is_shared(qp))
+		medge_count(qp->dev, poller_shared);
 	qp->now = ktime_get_ns();
 	medge_late_rang(qp);
 	look_unlock(qp);

@@ -47,6 +47,7 @@ struct rdma_hw_stats;
 	X(doorbells)		/* post calls that entered the kernel */ \
 	X(late_looks)		/* posts found that were to be told of late */ \
 	X(poller_wakes)		/* times the poller ended its sleep */	\
+	X(poller_shared)	/* of doorbells: for QPs that it looks at, to send beside it */ \
 	X(page_faults)		/* waits for memory that is paged on demand */ \
 	X(offload_frames)	/* copied by a DMA engine */	\
 	X(offload_bytes)	/* of them, that were */	\

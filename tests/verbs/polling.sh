@@ -106,6 +106,22 @@ late() {
 	polling off
 }
 
+# shared: of a stream of long ops the poster sends as well, at least to find out whether that does more; not where all
+# are polled, who need no system call.
+shared() {
+	local p on
+	p=$(program long_stream) || exit
+	for on in on off; do
+		whole "$on"
+		polling auto
+		run "long_stream, superframes $on" 120 "$p" 20 $((LIMIT * 400)) "$SEED"
+	done
+	whole on
+	polling all
+	run "long_stream, polling all" 60 "$p" 0 500 "$SEED"
+	polling off
+}
+
 # asked: only who asked is polled. Ratios are those of a machine with two virtual CPUs that the poller shares.
 asked() {
 	local p
@@ -287,6 +303,7 @@ late
 	steady
 }
 streams
+shared
 starved
 interrupts
 idle

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Whether who posts sends beside the poller. */
+#include <linux/math64.h>
+#include <linux/time64.h>
+
+#include "qp.h"
+#include "second.h"
+
+static void begin_trial(struct medge_qp *qp)
+{
+	struct medge_second *s = &qp->second;
+
+	s->since = qp->now;
+	s->from_ops = s->ops;
+	s->from_bytes = s->bytes;
+}
+
+void medge_second_begin(struct medge_qp *qp)
+{
+	qp->second.posts = 0;
+	qp->second.since = 0;
+}
+
+/* Is more done by both? The other way is tried, too, first of all, and now and then. */
+static bool by_both(struct medge_second *s)
+{
+	bool more = (u64)s->rate[1] * 100 >
+		    (u64)s->rate[0] * (100 + MEDGE_SECOND_GAIN);
+
+	if (!s->rate[0] || !s->rate[1])
+		return s->rate[0];
+	return ++s->trials % MEDGE_SECOND_TRIALS ? more : !more;
+}
+
+void medge_second_look(struct medge_qp *qp)
+{
+	struct medge_second *s = &qp->second;
+	u64 took = qp->now - s->since;
+	u32 ops = s->ops - s->from_ops;
+	u64 bytes = s->bytes - s->from_bytes;
+	u32 *rate = &s->rate[!!s->posts];
+	u32 now;
+
+	if (!s->since) {
+		begin_trial(qp);
+		return;
+	}
+	if (took < MEDGE_SECOND_TRIAL_MS * NSEC_PER_MSEC ||
+	    ops < MEDGE_SECOND_TRIAL_OPS)
+		return;
+	now = max_t(u64, div64_u64(bytes * NSEC_PER_USEC, took), 1);
+	*rate = *rate ? (*rate + now) / 2 : now;
+	s->posts = 0;
+	if (bytes >= (u64)ops * MEDGE_SECOND_OP && by_both(s))
+		s->posts = max_t(u64, div64_u64((u64)ops * MEDGE_SECOND_WORK,
+						bytes), 1);
+	begin_trial(qp);
+}
+
+u32 medge_second_doorbell(const struct medge_qp *qp)
+{
+	return qp->second.posts ?: MEDGE_DOORBELL_NONE;
+}

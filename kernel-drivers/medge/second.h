@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A second CPU for one QP: the poller has taken a stream, and who posts it has no
+ * more to do than to wait. If it is of long ops, he may send as well, by ringing as
+ * he would without a poller: then both send, by turns, and each has the frames that
+ * it sent received where they are near. Whether that is more than one of them does
+ * alone depends on how far their CPUs are from each other, on the rails, and on what
+ * else he has to do; so it is tried every now and then, and measured.
+ */
+#ifndef MEDGE_SECOND_H
+#define MEDGE_SECOND_H
+
+#include <linux/types.h>
+
+struct medge_qp;
+
+enum {
+	/* Ops as long as this, on average, in bytes. */
+	MEDGE_SECOND_OP = 32 << 10,
+	/* So much is worth a doorbell. */
+	MEDGE_SECOND_WORK = 1 << 20,
+	/* A trial takes so long, and so many ops at least. */
+	MEDGE_SECOND_TRIAL_MS = 8,
+	MEDGE_SECOND_TRIAL_OPS = 32,
+	/* Of so many, one is of what seems worse. */
+	MEDGE_SECOND_TRIALS = 16,
+	/* What who posts pays is to be worth it: more than the one alone does, in percent. */
+	MEDGE_SECOND_GAIN = 10,
+};
+
+/**
+ * struct medge_second - of a QP; under qp->lock
+ * @ops: that have completed, and
+ * @bytes: what they were of; both wrap
+ * @since: when this trial began (ns), or 0; then @from_ops and @from_bytes were
+ * @posts: who posts rings for so many; 0: he does not, the poller is alone
+ * @trials: that have been
+ * @rate: what was done of late, in bytes per us, by one and by both; 0: not known
+ */
+struct medge_second {
+	u32 ops;
+	u64 bytes;
+	u64 since;
+	u32 from_ops;
+	u64 from_bytes;
+	u32 posts;
+	u32 trials;
+	u32 rate[2];
+};
+
+/* The poller begins to watch: what was measured stays known. Under qp->lock. */
+void medge_second_begin(struct medge_qp *qp);
+/* Somebody looks at the ring, at qp->now. Under qp->lock. */
+void medge_second_look(struct medge_qp *qp);
+/* What who posts is to see while the poller watches: enum medge_doorbell. Under qp->lock. */
+u32 medge_second_doorbell(const struct medge_qp *qp);
+
+#endif /* MEDGE_SECOND_H */

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Long writes in a stream, for which poster and poller send by turns when that does
+ * more: each completion in order, and each byte where it belongs.
+ *
+ *	long_stream SHARED MS SEED	until so many doorbells have sent beside the
+ *					poller, and for so long at least; 0: for so
+ *					long, and none may
+ */
+#include <stdlib.h>
+
+#include "verbs_test.h"
+
+enum {
+	SLOTS = 64,
+	SLOT = 128 << 10,
+	PAGE = 4096,
+	PAGES = SLOT / PAGE,
+	FEWEST = (32 << 10) / PAGE,	/* of an op: MEDGE_SECOND_OP */
+	WORDS = PAGE / sizeof(uint64_t),
+	LOOK_MS = 400,		/* a look at the counter ends a stream */
+	LIMIT_MS = 60000,	/* until so many doorbells */
+};
+
+/* A page tells which op wrote it, at both ends; between them it is of its slot. */
+typedef uint64_t page[WORDS];
+
+static struct side a, b;
+static page (*source)[PAGES], (*target)[PAGES];
+static uint64_t holds[SLOTS][PAGES];	/* the op that the target's page is of */
+static uint64_t posted, completed;
+
+static uint64_t word(uint32_t slot, uint32_t at, uint32_t w)
+{
+	return ((uint64_t)slot << 48 | (uint64_t)at << 32 | w) *
+	       0x9e3779b97f4a7c15ULL;
+}
+
+static void post(struct ibv_qp *qp, const struct ibv_mr *smr,
+		 const struct ibv_mr *tmr, uint64_t *seed)
+{
+	uint32_t pages = FEWEST + rng_below(seed, PAGES - FEWEST + 1);
+	uint32_t slot = posted % SLOTS, at;
+
+	for (at = 0; at < pages; at++) {
+		source[slot][at][0] = posted + 1;
+		source[slot][at][WORDS - 1] = posted + 1;
+		holds[slot][at] = posted + 1;
+	}
+	if (post_write(qp, smr, tmr, (uint64_t)slot * SLOT, pages * PAGE,
+		       IBV_SEND_SIGNALED))
+		die("ibv_post_send");
+	posted++;
+}
+
+static void check_stamps(uint32_t slot)
+{
+	uint32_t at;
+
+	for (at = 0; at < PAGES; at++) {
+		const uint64_t *p = target[slot][at];
+
+		if (p[0] != holds[slot][at] || p[WORDS - 1] != holds[slot][at])
+			die("slot %u, page %u: of ops %llu and %llu, not %llu",
+			    slot, at, (unsigned long long)p[0],
+			    (unsigned long long)p[WORDS - 1],
+			    (unsigned long long)holds[slot][at]);
+	}
+}
+
+/* All between the stamps of what has been written. */
+static void check_rest(void)
+{
+	uint32_t slot, at, w;
+
+	for (slot = 0; slot < SLOTS; slot++)
+		for (at = 0; at < PAGES; at++)
+			for (w = 1; holds[slot][at] && w < WORDS - 1; w++)
+				if (target[slot][at][w] != word(slot, at, w))
+					die("slot %u, page %u, word %u is wrong",
+					    slot, at, w);
+}
+
+static void complete(struct ibv_cq *cq)
+{
+	uint64_t began = now_ms();
+	struct ibv_wc wc;
+
+	while (!ibv_poll_cq(cq, 1, &wc))
+		if (now_ms() - began > PATIENCE_MS)
+			die("op %llu does not complete",
+			    (unsigned long long)completed + 1);
+	if (wc.status != IBV_WC_SUCCESS)
+		die("op %llu: %s", (unsigned long long)completed + 1,
+		    ibv_wc_status_str(wc.status));
+	check_stamps(completed++ % SLOTS);
+}
+
+static void fill(void)
+{
+	uint32_t slot, at, w;
+
+	for (slot = 0; slot < SLOTS; slot++)
+		for (at = 0; at < PAGES; at++)
+			for (w = 0; w < WORDS; w++)
+				source[slot][at][w] = word(slot, at, w);
+}
+
+int main(int argc, char **argv)
+{
+	struct pair_options opt = { .send_wr = SLOTS };
+	uint64_t shared, want, seed, began, ms, took;
+	struct ibv_mr *smr, *tmr;
+	struct pair pair;
+
+	if (argc != 4) {
+		fputs("usage: long_stream SHARED MS SEED\n", stderr);
+		return 2;
+	}
+	want = strtoull(argv[1], NULL, 0);
+	ms = strtoull(argv[2], NULL, 0);
+	seed = rng_seed(argv[3]);
+	side_open_both(&a, &b);
+	source = alloc_pages(sizeof(*source) * SLOTS);
+	target = alloc_pages(sizeof(*target) * SLOTS);
+	smr = must_reg(&a, source, sizeof(*source) * SLOTS, FULL_ACCESS);
+	tmr = must_reg(&b, target, sizeof(*target) * SLOTS, FULL_ACCESS);
+	fill();
+	pair_create(&pair, &a, &b, &opt);
+
+	shared = side_counter(&a, "poller_shared");
+	began = now_ms();
+	do {
+		uint64_t until = now_ms() + LOOK_MS;
+
+		while (now_ms() < until) {
+			if (posted - completed == SLOTS)
+				complete(pair.a.scq);
+			post(pair.a.qp, smr, tmr, &seed);
+		}
+		while (completed < posted)
+			complete(pair.a.scq);
+		check_rest();
+		took = now_ms() - began;
+	} while (took < ms ||
+		 (side_counter(&a, "poller_shared") - shared < want && took < LIMIT_MS));
+
+	shared = side_counter(&a, "poller_shared") - shared;
+	printf("%llu writes of 32 to 128 KiB, every byte right; %llu doorbells beside the poller\n",
+	       (unsigned long long)posted, (unsigned long long)shared);
+	if (want ? shared < want : shared)
+		die("not as many as wanted");
+	pair_destroy(&pair);
+	ibv_dereg_mr(smr);
+	ibv_dereg_mr(tmr);
+	side_close(&a);
+	side_close(&b);
+	return 0;
+}
