@@ -18,7 +18,7 @@ enum {
 	PAGES = SLOT / PAGE,
 	FEWEST = (32 << 10) / PAGE,	/* of an op: MEDGE_SECOND_OP */
 	WORDS = PAGE / sizeof(uint64_t),
-	LOOK_MS = 400,		/* a look at the counter ends a stream */
+	LOOK_MS = 2000,		/* a look at the counter ends a stream */
 	LIMIT_MS = 60000,	/* until so many doorbells */
 };
 

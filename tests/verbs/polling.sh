@@ -97,24 +97,26 @@ streams() {
 
 # late: where nobody polls, streams ring for many posts at once, unless polling is off.
 late() {
-	local p
+	local p slow=()
+	[ "${KERNEL:-}" != debug ] || slow=(--slow)
 	p=$(program late_posts) || exit
 	polling off
 	run "late_posts, polling off" 60 "$p" --never
 	polling auto
-	run "late_posts, polling auto" 60 "$p" && grep doorbells "$WORK/out"
+	run "late_posts, polling auto" 60 "$p" "${slow[@]}" && grep doorbells "$WORK/out"
 	polling off
 }
 
 # shared: of a stream of long ops the poster sends as well, at least to find out whether that does more; not where all
 # are polled, who need no system call.
 shared() {
-	local p on
+	local p on want=20
+	[ "${KERNEL:-}" != debug ] || want=5
 	p=$(program long_stream) || exit
 	for on in on off; do
 		whole "$on"
 		polling auto
-		run "long_stream, superframes $on" 120 "$p" 20 $((LIMIT * 400)) "$SEED"
+		run "long_stream, superframes $on" 120 "$p" "$want" 0 "$SEED"
 	done
 	whole on
 	polling all
