@@ -85,8 +85,6 @@ void medge_rails_destroy(struct medge_device *dev);
  * follow them live. RTNL held.
  */
 int medge_rails_attach(struct medge_device *dev);
-/* Detach all; no frame is received after it has returned. RTNL held. */
-void medge_rails_detach(struct medge_device *dev);
 
 /* RTNL held: follow an event of @netdev, which may concern @dev. */
 void medge_rails_netdev_event(struct medge_device *dev,
@@ -173,6 +171,10 @@ static inline u32 medge_mac_hash(const u8 *mac)
 u32 medge_rail_for_turn(struct medge_device *dev, u32 turn);
 u32 medge_rail_for_multicast(struct medge_device *dev, u32 turn);
 
+/* A rail's packet_type.func: a frame has come. In softirq, RCU read side. */
+int medge_rail_receive(struct sk_buff *skb, struct net_device *netdev,
+		       struct packet_type *pt, struct net_device *orig);
+
 /* Have all rails listen to a multicast address. RTNL held. */
 int medge_rails_listen(struct medge_device *dev, const u8 *mac);
 void medge_rails_unlisten(struct medge_device *dev, const u8 *mac);
@@ -193,6 +195,12 @@ bool medge_rail_xmit(struct medge_device *dev, u32 rail,
 /* The same, but never sealed: what nodes tell each other of keys. */
 void medge_rail_xmit_clear(struct medge_device *dev, u32 rail,
 			   const struct medge_l2 *to, struct sk_buff *skb);
+
+/* How many frames it is. */
+static inline u32 medge_skb_frames(const struct sk_buff *skb)
+{
+	return skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1;
+}
 
 /*
  * What it brought has been used. Where BHs are off, the skb is what the next frame is

@@ -75,6 +75,16 @@ static inline u32 medge_seal_each(const void *seal)
 	return medge_is_secret(seal) ? MEDGE_TAG_LEN : MEDGE_SEAL_MORE;
 }
 
+/* Bytes on the wire from the Ethernet header on; @skb starts at ours. */
+static inline u32 medge_skb_wire_bytes(const struct sk_buff *skb, u32 frames)
+{
+	u32 more = ETH_HLEN + MEDGE_HDR_LEN;
+
+	if (medge_is_sealed(skb->data))
+		more += medge_seal_head(skb->data);
+	return skb->len + ETH_HLEN + (frames - 1) * more;
+}
+
 /* Make a seal's first bytes what they are in front of frame @index alone. */
 void medge_seal_alone(void *head, u32 index);
 
