@@ -62,6 +62,19 @@ static inline u32 medge_ring_posted(struct medge_ring *ring)
 	return min(n, room);
 }
 
+/*
+ * SQ, RQ: all WQEs before @index are given back to the user, before the CQE tells
+ * him that.
+ */
+static inline void medge_ring_done(struct medge_ring *ring, u32 index)
+{
+	ring->done = index;
+	if (!ring->hdr)
+		return;
+	/* The user writes an entry again only after we have read it. */
+	smp_store_release(&ring->hdr->cons, index);
+}
+
 /* SQ: tell the user how far we are. */
 static inline void medge_ring_show_taken(struct medge_ring *ring)
 {

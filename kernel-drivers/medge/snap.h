@@ -19,6 +19,13 @@ static inline struct medge_recv_snap *medge_snap_recv(const struct medge_qp *qp,
 	return qp->rq_snaps + (size_t)(index & qp->rq.mask) * qp->rq_snap_size;
 }
 
+/* What @snap holds is receive @index, and not an older one in its place. */
+static inline bool medge_snap_is_taken(const struct medge_recv_snap *snap,
+				       u32 index)
+{
+	return snap->valid && snap->index == index;
+}
+
 /* The send snapshot's SGEs; it has wqe.num_sge, and none if it is inline. */
 static inline const struct medge_sge *
 medge_snap_sges(const struct medge_send_snap *snap)

@@ -11,7 +11,7 @@ PARTS = {'user': ('program, provider', ''), 'call': ('system calls, uverbs', '')
          'place': ('receive: translation, copy', 'RxCopy'), 'other': ('other', '')}
 MODULES = {'medge': 'protocol', 'ib_uverbs': 'call', 'ib_core': 'call', 'veth': 'device', 'bonding': 'device'}
 # Those that begin a part; all others work for who has called them.
-MEDGE = (('place', re.compile(r'medge_place_|place_|write_piece|op_target')),
+MEDGE = (('place', re.compile(r'medge_place_|place_|write_piece|medge_op_target')),
          ('translate', re.compile(r'medge_(walk|mr|key)_|add_payload|attach_pages')))
 CORE = (
     ('call', re.compile(r'entry_SYSCALL|do_syscall_64|ksys_|vfs_')),
