@@ -3,6 +3,7 @@
 #include <linux/atomic.h>
 #include <linux/highmem.h>
 
+#include "build.h"
 #include "complete.h"
 #include "qp.h"
 #include "snap.h"
@@ -274,7 +275,7 @@ const struct medge_conn_ops medge_conn_upcalls = {
 	.target = medge_op_target,
 	.performed = op_performed,
 	.atomic = op_atomic,
-	.present = medge_send_present,
+	.present = medge_build_present,
 	.invalidate = op_invalidate,
 	.completed = op_completed,
 	.refused = op_refused,

@@ -232,8 +232,6 @@ void medge_qp_sync(struct medge_qp *qp);
 void medge_qps_schedule(struct medge_device *dev, u32 scheduler);
 
 /* ---- send.c: data path out ---- */
-/* medge_conn_ops.present */
-bool medge_send_present(struct medge_conn *c, const struct medge_op *op);
 /* Take what is posted, and send what can be sent. The QP is held; process context. */
 void medge_send_look(struct medge_qp *qp);
 /* Doorbells: look at the ring. Not under a lock, interrupts on. */
@@ -258,9 +256,6 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out);
  * it. Process context.
  */
 void medge_send_farewell(struct medge_qp *qp);
-
-/* An skb for a header and @len - header bytes of payload behind it; NULL: no memory. */
-struct sk_buff *medge_send_skb(struct medge_qp *qp, u32 len);
 
 /* Build, set the timer, unlock and flush: ends each use of the connection. */
 void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock);
@@ -294,20 +289,21 @@ void medge_receive_free_held(struct medge_qp *qp);
 
 /* ---- complete.c ---- */
 extern const struct medge_conn_ops medge_conn_upcalls;
+/* A receive, and a send, are done: give back the WQE, then add the CQE. */
+void medge_recv_done(struct medge_qp *qp, struct medge_recv_snap *snap,
+		     const struct medge_cqe *cqe, bool solicited);
+void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
+		     enum medge_status status);
+/* In SQD: if all that was begun is done, tell whoever wants to know. Under qp->lock. */
+void medge_qp_drained(struct medge_qp *qp);
+
+/* ---- recv_wqe.c ---- */
 /*
  * The receive WQE of ring index @index, taken now if not before, of XRC from
  * SRQ @srqn; NULL: none.
  */
 struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index,
 					u32 srqn);
-/* A receive, and a send, are done: give back the WQE, then add the CQE. */
-void medge_recv_done(struct medge_qp *qp, struct medge_recv_snap *snap,
-		     const struct medge_cqe *cqe, bool solicited);
-void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
-		     enum medge_status status);
-/* Complete all that is posted with IB_WC_WR_FLUSH_ERR. Under qp->lock, state ERR. */
-void medge_flush_sq(struct medge_qp *qp);
-void medge_flush_rq(struct medge_qp *qp);
 /*
  * Take the receive WQE at @entry, of 1 << @shift bytes, into @snap, and check
  * its memory for @pd.
@@ -315,13 +311,16 @@ void medge_flush_rq(struct medge_qp *qp);
 void medge_recv_snapshot(struct medge_qp *qp, struct medge_recv_snap *snap,
 			 const void *entry, u32 shift, u32 index,
 			 const struct ib_pd *pd);
+
+/* ---- flush.c ---- */
+/* Complete all that is posted with IB_WC_WR_FLUSH_ERR. Under qp->lock, state ERR. */
+void medge_flush_sq(struct medge_qp *qp);
+void medge_flush_rq(struct medge_qp *qp);
 /* To state ERR, with a flush, and an async event unless @event is negative. Under qp->lock. */
 void medge_qp_fail(struct medge_qp *qp, int event);
 /* Raise an async event, soon. Any context. */
 void medge_qp_event(struct medge_qp *qp, enum ib_event_type type);
 /* qp->event_work */
 void medge_qp_events(struct work_struct *work);
-/* In SQD: if all that was begun is done, tell whoever wants to know. Under qp->lock. */
-void medge_qp_drained(struct medge_qp *qp);
 
 #endif /* MEDGE_QP_H */

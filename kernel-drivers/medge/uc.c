@@ -6,6 +6,7 @@
  */
 #include <linux/etherdevice.h>
 
+#include "build.h"
 #include "device.h"
 #include "place.h"
 #include "post.h"
@@ -150,7 +151,7 @@ static bool send_frame(struct medge_qp *qp, struct sk_buff_head *out)
 	struct medge_send_snap *snap = medge_snap_send(qp, qp->uc.tx_index);
 	u32 len = min_t(u32, snap->len - qp->uc.tx_offset, qp->uc.seg_len);
 	struct medge_absent absent = {};
-	struct sk_buff *skb = medge_send_skb(qp, MEDGE_HDR_LEN + len);
+	struct sk_buff *skb = medge_build_skb(qp, MEDGE_HDR_LEN + len);
 
 	if (skb) {
 		put_header(qp, snap, len, skb_put(skb, MEDGE_HDR_LEN));

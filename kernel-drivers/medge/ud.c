@@ -12,6 +12,7 @@
 #include <rdma/ib_cache.h>
 
 #include "ah.h"
+#include "build.h"
 #include "device.h"
 #include "mcast.h"
 #include "place.h"
@@ -75,7 +76,7 @@ static struct sk_buff *build(struct medge_qp *qp,
 	struct sk_buff *skb;
 	void *to;
 
-	skb = medge_send_skb(qp, MEDGE_DATAGRAM_LEN + snap->len);
+	skb = medge_build_skb(qp, MEDGE_DATAGRAM_LEN + snap->len);
 	if (!skb)
 		return NULL;
 	head.len = snap->len;

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Build frames from the sender's own memory. */
+#include <linux/net.h>
+#include <linux/skbuff.h>
+
+#include "build.h"
+#include "compat.h"
+#include "device.h"
+#include "place.h"
+#include "qp.h"
+#include "seal.h"
+#include "snap.h"
+#include "stats.h"
+
+enum {
+	/* Ethernet header, and what devices below commonly want in front. */
+	TX_HEADROOM = 64,
+	/* Payload up to this is copied beside the header: cheaper than a page. */
+	TX_COPY = 256,
+};
+
+/* Where a frame's payload comes from. */
+struct payload {
+	struct medge_walk walk;
+	struct medge_sge one;		/* a response's only SGE */
+	struct medge_absent absent;	/* found so on the way */
+	const u8 *copy;			/* not NULL: from here instead */
+	u8 atomic[MEDGE_ATOMIC_LEN];
+};
+
+static void payload_response(struct medge_qp *qp, const struct medge_op *op,
+			     struct payload *p)
+{
+	p->one = (struct medge_sge) {
+		.addr = op->addr + op->offset,
+		.length = op->len,
+		.lkey = op->rkey,
+	};
+	medge_walk_start(&p->walk, qp, medge_op_pd(qp, op),
+			 IB_ACCESS_REMOTE_READ, &p->one, 1, 0, op->len);
+}
+
+static void payload_request(struct medge_qp *qp, const struct medge_op *op,
+			    struct payload *p)
+{
+	const struct medge_send_snap *snap = medge_snap_send(qp, op->op_no);
+
+	if (medge_snap_is_atomic(snap)) {
+		put_unaligned_be64(snap->wqe.compare_add, p->atomic);
+		put_unaligned_be64(snap->wqe.swap, p->atomic + 8);
+		p->copy = p->atomic;
+	} else if (snap->wqe.flags & MEDGE_WQE_INLINE) {
+		p->copy = snap->data + op->offset;
+	} else {
+		medge_walk_start(&p->walk, qp, qp->ibqp.pd, 0,
+				 medge_snap_sges(snap), snap->wqe.num_sge,
+				 op->offset, op->len);
+	}
+}
+
+static void memory_find(struct medge_qp *qp, const struct medge_op *op,
+			struct payload *p)
+{
+	p->copy = NULL;
+	p->absent.mr = NULL;
+	if (op->opcode == MEDGE_OP_RESPONSE)
+		payload_response(qp, op, p);
+	else
+		payload_request(qp, op, p);
+	p->walk.absent = &p->absent;
+	p->walk.locked = true;
+}
+
+static void payload_find(struct medge_qp *qp, const struct medge_tx *tx,
+			 const struct medge_op *op, struct payload *p)
+{
+	if (tx->is_atomic) {
+		put_unaligned_be64(tx->atomic, p->atomic);
+		p->copy = p->atomic;
+		p->absent.mr = NULL;
+		return;
+	}
+	memory_find(qp, op, p);
+}
+
+bool medge_build_present(struct medge_conn *c, const struct medge_op *op)
+{
+	struct medge_qp *qp = medge_conn_user(c);
+	struct payload p;
+	struct page *page;
+	u32 off;
+
+	memory_find(qp, op, &p);
+	if (p.copy)
+		return true;
+	while (medge_walk_next(&p.walk, U32_MAX, &page, &off))
+		;
+	medge_walk_end(&p.walk);
+	/* If it cannot be had, it is no use to wait: the op is to fail. */
+	return !p.absent.mr ||
+	       !medge_faults_wait(qp, MEDGE_FAULT_SEND, op->opcode,
+				  op->op_no, &p.absent);
+}
+
+static bool payload_read(struct payload *p, void *to, u32 len)
+{
+	bool ok;
+
+	if (p->copy) {
+		memcpy(to, p->copy, len);
+		return true;
+	}
+	ok = medge_walk_read(&p->walk, to, len);
+	return medge_walk_end(&p->walk) && ok;
+}
+
+/* The memory of @op is gone: it, or the peer's request, cannot go on. */
+static void payload_gone(struct medge_qp *qp, const struct medge_op *op)
+{
+	if (op->opcode == MEDGE_OP_RESPONSE)
+		medge_conn_fail_response(qp->conn, op->op_no);
+	else
+		medge_conn_fail_op(qp->conn, op->op_no, MEDGE_LOCAL_PROTECTION);
+}
+
+/* In a page that many share: less to count, and nothing to zero. */
+static struct sk_buff *skb_in_page(u32 room)
+{
+	u32 size = SKB_DATA_ALIGN(room) +
+		   SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	void *head = napi_alloc_frag(size);
+	struct sk_buff *skb = head ? napi_build_skb(head, size) : NULL;
+
+	if (head && !skb)
+		skb_free_frag(head);
+	return skb;
+}
+
+struct sk_buff *medge_build_skb(struct medge_qp *qp, u32 len)
+{
+	u32 room = TX_HEADROOM + len;
+	struct sk_buff *skb;
+
+	if (room <= SKB_WITH_OVERHEAD(PAGE_SIZE))
+		skb = skb_in_page(room);
+	else
+		skb = alloc_skb(room, GFP_ATOMIC);
+	if (!skb) {
+		medge_count(qp->dev, tx_errors);
+		return NULL;
+	}
+	skb_reserve(skb, TX_HEADROOM);
+	skb_reset_network_header(skb);
+	return skb;
+}
+
+static void add_len(struct sk_buff *skb, u32 len, u32 truesize)
+{
+	skb->len += len;
+	skb->data_len += len;
+	skb->truesize += truesize;
+}
+
+/* The pages themselves. Return: they cannot be used, or are too many. */
+static bool attach_pages(struct sk_buff *skb, struct medge_walk *w)
+{
+	struct skb_shared_info *si = skb_shinfo(skb);
+	struct page *page, *last = NULL;
+	u32 off, len, end = 0, sum = 0;
+	bool unusable = false;
+
+	/* Whoever wants them unchanged must copy them: they are the user's. */
+	si->flags |= SKBFL_SHARED_FRAG;
+	while (si->nr_frags < MAX_SKB_FRAGS &&
+	       (len = medge_walk_next(w, U32_MAX, &page, &off))) {
+		bool next = last && !off && end == PAGE_SIZE &&
+			    page == last + 1 &&
+			    page_folio(page) == page_folio(last);
+
+		/*
+		 * A kernel consumer's may be such as know no references; a
+		 * dma-buf's may become somebody else's in spite of them.
+		 */
+		unusable = !w->mr->umem &&
+			   (w->mr->dmabuf || !sendpage_ok(page));
+		if (unusable)
+			break;
+		if (next) {
+			skb_frag_size_add(&si->frags[si->nr_frags - 1], len);
+		} else {
+			get_page(page);
+			skb_fill_page_desc_noacc(skb, si->nr_frags, page, off,
+						 len);
+		}
+		sum += len;
+		last = page;
+		end = off + len;
+	}
+	add_len(skb, sum, sum);
+	return unusable || (w->left && !w->fault);
+}
+
+/* Copies of them. Return: there was memory for that. */
+static bool add_copies(struct sk_buff *skb, struct medge_walk *w)
+{
+	struct skb_shared_info *si = skb_shinfo(skb);
+
+	while (w->left && !w->fault) {
+		u32 len = min_t(u32, w->left, PAGE_SIZE);
+		struct page *page = NULL;
+
+		if (si->nr_frags < MAX_SKB_FRAGS)
+			page = alloc_page(GFP_ATOMIC);
+		if (!page)
+			return false;
+		skb_fill_page_desc(skb, si->nr_frags, page, 0, len);
+		add_len(skb, len, PAGE_SIZE);
+		if (!medge_walk_read(w, page_address(page), len))
+			break;
+	}
+	return true;
+}
+
+static void drop_frags(struct sk_buff *skb)
+{
+	u32 i;
+
+	for (i = 0; i < skb_shinfo(skb)->nr_frags; i++)
+		put_page(skb_frag_page(&skb_shinfo(skb)->frags[i]));
+	skb_shinfo(skb)->nr_frags = 0;
+	skb->truesize -= skb->data_len;
+	skb->len -= skb->data_len;
+	skb->data_len = 0;
+}
+
+/* LEFT: what it is made of has, since it was seen to be there, and is waited for. */
+enum build { BUILT, NO_MEMORY, LEFT, GONE };
+
+static enum build payload_end(struct medge_qp *qp, const struct medge_op *op,
+			      struct payload *p, bool ok)
+{
+	if (ok)
+		return BUILT;
+	if (p->absent.mr && medge_faults_wait(qp, MEDGE_FAULT_SEND, op->opcode,
+					      op->op_no, &p->absent))
+		return LEFT;
+	return GONE;
+}
+
+static enum build add_payload(struct medge_qp *qp, const struct medge_tx *tx,
+			      struct sk_buff *skb)
+{
+	/* Memory that is READ may change at any time; what is sealed may not. */
+	bool copy = medge_seals(qp->dev);
+	struct payload p;
+
+	payload_find(qp, tx, &tx->op, &p);
+	if (!copy && attach_pages(skb, &p.walk)) {
+		medge_walk_end(&p.walk);
+		drop_frags(skb);
+		payload_find(qp, tx, &tx->op, &p);
+		copy = true;
+	}
+	if (unlikely(copy) && !add_copies(skb, &p.walk)) {
+		medge_walk_end(&p.walk);
+		return NO_MEMORY;
+	}
+	return payload_end(qp, &tx->op, &p, medge_walk_end(&p.walk));
+}
+
+static bool is_copied(struct medge_qp *qp, const struct medge_tx *tx)
+{
+	const struct medge_op *op = &tx->op;
+
+	return op->len <= TX_COPY || tx->is_atomic ||
+	       (op->opcode != MEDGE_OP_RESPONSE &&
+		medge_snap_send(qp, op->op_no)->wqe.flags & MEDGE_WQE_INLINE);
+}
+
+static void mark_superframe(struct sk_buff *skb, const struct medge_tx *tx,
+			    u32 seg_len)
+{
+	struct skb_shared_info *si = skb_shinfo(skb);
+
+	si->gso_size = seg_len;
+	si->gso_segs = tx->nframes;
+	si->gso_type = SKB_GSO_FRAGLIST;
+}
+
+/* One op's frame, or a run of them. */
+static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
+			    struct sk_buff **skbp)
+{
+	bool copied = is_copied(qp, tx);
+	u32 len = tx->op.len;
+	struct payload p;
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = medge_build_skb(qp, MEDGE_HDR_LEN + (copied ? len : 0));
+	*skbp = skb;
+	if (!skb)
+		return NO_MEMORY;
+	hdr = skb_put(skb, MEDGE_HDR_LEN);
+	medge_tx_header(qp->conn, tx, hdr);
+	if (tx->nframes > 1)
+		mark_superframe(skb, tx, medge_wire_seg_len(hdr));
+	if (!copied)
+		return add_payload(qp, tx, skb);
+	if (!len)
+		return BUILT;
+	payload_find(qp, tx, &tx->op, &p);
+	return payload_end(qp, &tx->op, &p,
+			   payload_read(&p, skb_put(skb, len), len));
+}
+
+/* Several small ops in one frame, all of it in one piece. */
+static enum build build_packed(struct medge_qp *qp, const struct medge_tx *tx,
+			       struct medge_op *op, struct sk_buff **skbp)
+{
+	struct sk_buff *skb = medge_build_skb(qp, tx->len);
+	enum build result;
+	struct payload p;
+	u32 at, end;
+	u8 *buf;
+
+	*skbp = skb;
+	if (!skb)
+		return NO_MEMORY;
+	buf = skb_put(skb, tx->len);
+	at = medge_tx_header(qp->conn, tx, buf);
+	for (;;) {
+		end = at + op->len;
+		if (WARN_ON_ONCE(end > tx->len))
+			return NO_MEMORY;
+		payload_find(qp, tx, op, &p);
+		result = payload_end(qp, op, &p, !op->len ||
+				     payload_read(&p, buf + at, op->len));
+		if (result != BUILT)
+			return result;
+		if (!medge_tx_next_op(qp->conn, tx, op))
+			break;
+		at = round_up(end, 8) + sizeof(struct medge_op_hdr);
+		if (WARN_ON_ONCE(at > tx->len))
+			return NO_MEMORY;
+		memset(buf + end, 0, round_up(end, 8) - end);
+		medge_wire_encode_op(buf + round_up(end, 8), op);
+	}
+	skb_trim(skb, end);
+	return BUILT;
+}
+
+static enum build build_ack(struct medge_qp *qp, const struct medge_tx *tx,
+			    struct sk_buff **skbp)
+{
+	struct sk_buff *skb = medge_build_skb(qp, MEDGE_ACK_LEN);
+
+	*skbp = skb;
+	if (!skb)
+		return NO_MEMORY;
+	medge_tx_header(qp->conn, tx, skb_put(skb, MEDGE_ACK_LEN));
+	return BUILT;
+}
+
+/* If @op ends what has been submitted so far, no ack is needed to send it. */
+static void note_sent(struct medge_qp *qp, const struct medge_op *op)
+{
+	if (op->opcode == MEDGE_OP_RESPONSE ||
+	    op->op_no != qp->op_base + qp->sq.cons - 1)
+		return;
+	if (medge_opcode_bare(op->opcode) || op->offset + op->len >= op->op_len)
+		qp->unsent = false;
+}
+
+struct sk_buff *medge_build(struct medge_qp *qp, const struct medge_tx *tx)
+{
+	struct medge_op op = tx->op;
+	struct sk_buff *skb;
+	enum build result;
+
+	if (tx->type == MEDGE_FRAME_ACK)
+		result = build_ack(qp, tx, &skb);
+	else if (tx->nops > 1)
+		result = build_packed(qp, tx, &op, &skb);
+	else
+		result = build_run(qp, tx, &skb);
+	/* A frame that there is no memory for counts as sent, and as lost. */
+	if (tx->type != MEDGE_FRAME_ACK)
+		note_sent(qp, &op);
+	if (result == BUILT) {
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+		medge_tx_cb(skb)->rail = tx->rail;
+		ether_addr_copy(medge_tx_cb(skb)->dmac, tx->mac);
+		medge_tx_cb(skb)->again = tx->again;
+		return skb;
+	}
+	kfree_skb(skb);
+	if (result == LEFT)
+		medge_conn_memory_left(qp->conn, tx);
+	if (result == GONE)
+		payload_gone(qp, &op);
+	return NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Frames, or runs of them, as the connection wants them sent. */
+#ifndef MEDGE_BUILD_H
+#define MEDGE_BUILD_H
+
+#include <linux/etherdevice.h>
+#include <linux/skbuff.h>
+
+#include "qp.h"
+
+/* What must be known of an skb to give it to its rail. */
+struct medge_tx_cb {
+	u8 rail;
+	u8 dmac[ETH_ALEN];
+	bool again;
+};
+
+static inline struct medge_tx_cb *medge_tx_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct medge_tx_cb) > sizeof(skb->cb));
+	return (struct medge_tx_cb *)skb->cb;
+}
+
+/*
+ * The skb of @tx, which the connection takes for sent. Under qp->lock.
+ * Return: NULL: there is no memory, or what it is made of has gone; then the
+ * connection knows.
+ */
+struct sk_buff *medge_build(struct medge_qp *qp, const struct medge_tx *tx);
+
+/* An skb for @len bytes from the header on, with room in front; NULL: no memory. */
+struct sk_buff *medge_build_skb(struct medge_qp *qp, u32 len);
+
+/* medge_conn_ops.present */
+bool medge_build_present(struct medge_conn *c, const struct medge_op *op);
+
+#endif /* MEDGE_BUILD_H */
