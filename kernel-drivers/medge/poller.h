@@ -36,8 +36,9 @@ enum {
 	MEDGE_POLL_IDLE_US_MAX = 10 * 1000 * 1000,
 	/*
 	 * A stream, when watched for so long: doorbells this near to each
-	 * other, or that took half of the poster's time, and the poster ahead
-	 * of what has completed. Who posts one op and waits for it is none,
+	 * other, or half of the poster's CPU spent in them or in softirqs,
+	 * which send on what they began, and the poster ahead of what has
+	 * completed. Who posts one op and waits for it is none,
 	 * and neither is who has better to do. It takes some ticks to see how
 	 * much time another CPU spends idle.
 	 */
@@ -133,6 +134,8 @@ struct medge_polled {
  * struct medge_stream - of a CQ: do the posts that complete into it make a stream?
  * @posts: those that doorbells told of, about
  * @in_rings: what doorbells since @since took, in ns, about
+ * @self: where the last of them was rung
+ * @softirqs: ns that softirqs had had of that CPU then, in all
  * @since: ns; this and what follows under cq->lock
  * @posts_then: @posts at @since: those that follow tell a stream
  * @all_rings: poller->rings then
@@ -150,6 +153,8 @@ struct medge_stream {
 	u32 posts_then;
 	u32 reaped;
 	unsigned long all_rings;
+	int self;
+	u64 softirqs;
 	int cpu;
 	u64 cpu_idle_us;
 };

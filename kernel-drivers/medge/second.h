@@ -23,7 +23,7 @@ enum {
 	MEDGE_SECOND_TRIAL_MS = 8,
 	MEDGE_SECOND_TRIAL_OPS = 32,
 	/* Of so many, one is of what seems worse. */
-	MEDGE_SECOND_TRIALS = 16,
+	MEDGE_SECOND_TRIALS = 32,
 	/* What who posts pays is to be worth it: more than the one alone does, in percent. */
 	MEDGE_SECOND_GAIN = 10,
 };
