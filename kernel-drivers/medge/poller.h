@@ -135,7 +135,7 @@ struct medge_polled {
  * @posts: those that doorbells told of, about
  * @in_rings: what doorbells since @since took, in ns, about
  * @self: where the last of them was rung
- * @softirqs: ns that softirqs had had of that CPU then, in all
+ * @softirqs: ns of that CPU that had gone to softirqs then, in all
  * @since: ns; this and what follows under cq->lock
  * @posts_then: @posts at @since: those that follow tell a stream
  * @all_rings: poller->rings then
