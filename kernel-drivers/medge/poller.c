@@ -461,11 +461,6 @@ static int other_cpu(int last)
 	return cpu;
 }
 
-static u64 softirqs_had(int cpu)
-{
-	return kcpustat_cpu(cpu).cpustat[CPUTIME_SOFTIRQ];
-}
-
 /* Under cq->lock. */
 static void watch_for_stream(struct medge_poller *poller, struct medge_cq *cq,
 			     u64 now)
@@ -477,23 +472,8 @@ static void watch_for_stream(struct medge_poller *poller, struct medge_cq *cq,
 	stream->all_rings = READ_ONCE(poller->rings);
 	stream->posts_then = READ_ONCE(stream->posts);
 	medge_cq_unread(cq, &stream->reaped);
-	stream->self = raw_smp_processor_id();
-	stream->softirqs = softirqs_had(stream->self);
 	stream->cpu = other_cpu(stream->cpu);
 	stream->cpu_idle_us = get_cpu_idle_time_us(stream->cpu, NULL);
-}
-
-/*
- * What posting takes of the poster's CPU, in ns, since it is watched. Softirqs run
- * within doorbells, too. Under cq->lock.
- */
-static u64 posting_took(const struct medge_stream *stream)
-{
-	u64 softirqs = 0;
-
-	if (stream->self == raw_smp_processor_id())
-		softirqs = softirqs_had(stream->self) - stream->softirqs;
-	return max(READ_ONCE(stream->in_rings), softirqs);
 }
 
 /* Under cq->lock. */
@@ -507,7 +487,7 @@ static bool is_stream(const struct medge_poller *poller,
 		      stream->cpu_idle_us;
 
 	if (ns > rings * MEDGE_STREAM_GAP_US * NSEC_PER_USEC &&
-	    posting_took(stream) < ns / 2)
+	    READ_ONCE(stream->in_rings) < ns / MEDGE_STREAM_PART)
 		return false;
 	/* Half of the time; some kernels count it by ticks, of which one may be missing. */
 	return 2 * idle_us * NSEC_PER_USEC + TICK_NSEC >= ns &&

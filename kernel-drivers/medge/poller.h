@@ -36,14 +36,15 @@ enum {
 	MEDGE_POLL_IDLE_US_MAX = 10 * 1000 * 1000,
 	/*
 	 * A stream, when watched for so long: doorbells this near to each
-	 * other, or half of the poster's CPU spent in them or in softirqs,
-	 * which send on what they began, and the poster ahead of what has
-	 * completed. Who posts one op and waits for it is none,
-	 * and neither is who has better to do. It takes some ticks to see how
-	 * much time another CPU spends idle.
+	 * other, or that took this part of the poster's time (softirqs go on
+	 * with what they began), and the poster ahead of what has completed.
+	 * Who posts one op and waits for it is none, and neither is who has
+	 * better to do. It takes some ticks to see how much time another CPU
+	 * spends idle.
 	 */
 	MEDGE_STREAM_WATCH_MS = 20,
 	MEDGE_STREAM_GAP_US = 250,
+	MEDGE_STREAM_PART = 3,
 	MEDGE_STREAM_AHEAD = 4,		/* ops; and posts for each completion */
 	MEDGE_STREAM_POSTS = 16,	/* at least */
 	/* It was away for less, and will be, it is thought; posts wait no longer than that. */
@@ -134,8 +135,6 @@ struct medge_polled {
  * struct medge_stream - of a CQ: do the posts that complete into it make a stream?
  * @posts: those that doorbells told of, about
  * @in_rings: what doorbells since @since took, in ns, about
- * @self: where the last of them was rung
- * @softirqs: ns of that CPU that had gone to softirqs then, in all
  * @since: ns; this and what follows under cq->lock
  * @posts_then: @posts at @since: those that follow tell a stream
  * @all_rings: poller->rings then
@@ -153,8 +152,6 @@ struct medge_stream {
 	u32 posts_then;
 	u32 reaped;
 	unsigned long all_rings;
-	int self;
-	u64 softirqs;
 	int cpu;
 	u64 cpu_idle_us;
 };
