@@ -160,14 +160,14 @@ static bool is_there(const struct medge_poller *poller,
 
 u32 medge_poller_doorbell(const struct medge_qp *qp)
 {
-	return medge_poller_is_shared(qp) ? medge_second_doorbell(qp) :
+	return medge_poller_is_shared(qp) ? qp->second.posts :
 					    MEDGE_DOORBELL_NONE;
 }
 
 bool medge_poller_is_shared(const struct medge_qp *qp)
 {
 	return qp->polled.watched && READ_ONCE(qp->polled.streams) &&
-	       medge_second_doorbell(qp) != MEDGE_DOORBELL_NONE;
+	       qp->second.posts;
 }
 
 void medge_poller_leave(struct medge_qp *qp)

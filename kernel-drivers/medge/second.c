@@ -56,8 +56,3 @@ void medge_second_look(struct medge_qp *qp)
 						bytes), 1);
 	begin_trial(qp);
 }
-
-u32 medge_second_doorbell(const struct medge_qp *qp)
-{
-	return qp->second.posts ?: MEDGE_DOORBELL_NONE;
-}

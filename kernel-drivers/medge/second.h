@@ -33,7 +33,7 @@ enum {
  * @ops: that have completed, and
  * @bytes: what they were of; both wrap
  * @since: when this trial began (ns), or 0; then @from_ops and @from_bytes were
- * @posts: who posts rings for so many; 0: he does not, the poller is alone
+ * @posts: who posts rings for so many, as enum medge_doorbell; 0: the poller is alone
  * @trials: that have been
  * @rate: what was done of late, in bytes per us, by one and by both; 0: not known
  */
@@ -52,7 +52,5 @@ struct medge_second {
 void medge_second_begin(struct medge_qp *qp);
 /* Somebody looks at the ring, at qp->now. Under qp->lock. */
 void medge_second_look(struct medge_qp *qp);
-/* What who posts is to see while the poller watches: enum medge_doorbell. Under qp->lock. */
-u32 medge_second_doorbell(const struct medge_qp *qp);
 
 #endif /* MEDGE_SECOND_H */
