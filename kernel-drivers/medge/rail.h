@@ -105,11 +105,19 @@ u32 medge_rails_room(const struct medge_device *dev, u32 header);
 u64 medge_rails_speed(struct medge_device *dev);
 /* The share of the bytes that a rail is worth by its speed; 0: down, or none. Any context. */
 u32 medge_rail_weight(struct medge_device *dev, u32 rail);
+/* Between looks at the carriers. */
+enum { MEDGE_RAILS_LOOK_NS = 200000 };
+
+void medge_rails_look_again(struct medge_rails *rails, u64 now);
 /*
  * Notifiers may tell of a lost carrier a second late: look whether all have
  * theirs, unless somebody just did. BHs off.
  */
-void medge_rails_look(struct medge_device *dev, u64 now);
+static inline void medge_rails_look(struct medge_rails *rails, u64 now)
+{
+	if (now - READ_ONCE(rails->looked_at) >= MEDGE_RAILS_LOOK_NS)
+		medge_rails_look_again(rails, now);
+}
 
 /* Use the rail of that name as the last resort only, or not any more. RTNL held. */
 int medge_rails_drain(struct medge_device *dev, const char *name, bool drain);

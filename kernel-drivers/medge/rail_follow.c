@@ -11,9 +11,6 @@
 #include "rail.h"
 #include "trace.h"
 
-/* Between looks at the carriers. */
-enum { LOOK_AGAIN_NS = 200000 };
-
 static struct medge_rail *rail_at(struct medge_device *dev, u32 i)
 {
 	return rtnl_dereference(dev->rails.rail[i]);
@@ -165,14 +162,14 @@ ssize_t medge_rails_drained(struct medge_device *dev, char *buf)
 	return at;
 }
 
-void medge_rails_look(struct medge_device *dev, u64 now)
+void medge_rails_look_again(struct medge_rails *rails, u64 now)
 {
+	struct medge_device *dev =
+		container_of(rails, struct medge_device, rails);
 	struct medge_rail *rail;
 	u32 i;
 
-	if (now - READ_ONCE(dev->rails.looked_at) < LOOK_AGAIN_NS)
-		return;
-	WRITE_ONCE(dev->rails.looked_at, now);
+	WRITE_ONCE(rails->looked_at, now);
 	rcu_read_lock();
 	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
 		rail = rcu_dereference(dev->rails.rail[i]);

@@ -352,6 +352,9 @@ void medge_conn_fail_op(struct medge_conn *c, u32 op_no, enum medge_status statu
 /* As above, for a response whose memory is gone: the request is refused. */
 void medge_conn_fail_response(struct medge_conn *c, u32 op_no);
 
+/* There are frames, other than acks, that could be sent, had they a rail and a window. */
+bool medge_conn_wants(struct medge_conn *c);
+
 /**
  * medge_conn_poll_tx() - next run to send
  *

@@ -94,7 +94,7 @@ static bool responses_ready(const struct medge_conn *c)
 	return c->resp_send != c->resp_next;
 }
 
-bool medge_sendq_wants(struct medge_conn *c)
+bool medge_conn_wants(struct medge_conn *c)
 {
 	if (c->waits)
 		return false;
@@ -595,7 +595,7 @@ bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx)
 		c->progress = now;
 		c->last_tx = now;
 	}
-	if (!medge_ack_wanted(c) && !medge_sendq_wants(c))
+	if (!medge_ack_wanted(c) && !medge_conn_wants(c))
 		return false;
 	/* A round trip is measured: it must not include our own data's time. */
 	if (c->echo_rails && tx_ack(c, now, tx))
