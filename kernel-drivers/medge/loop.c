@@ -70,11 +70,9 @@ static struct medge_device *find_other(const struct medge_device *dev,
 static struct medge_rail *rail_beside(struct medge_device *dev, u32 index)
 {
 	struct medge_rail *rail = rcu_dereference(dev->rails.rail[index]);
-	u32 i;
+	u32 first = 0;
 
-	for (i = 0; !rail && i < MEDGE_MAX_RAILS; i++)
-		rail = rcu_dereference(dev->rails.rail[i]);
-	return rail;
+	return rail ?: medge_rails_next(&dev->rails, &first);
 }
 
 struct medge_rail *medge_loop_find(struct medge_rail *rail,

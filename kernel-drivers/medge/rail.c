@@ -13,17 +13,14 @@
 /* Of no rail that is up, the first: its frames are lost, as they would be anyway. */
 u32 medge_rail_for_turn(struct medge_device *dev, u32 turn)
 {
+	const struct medge_rail *rail;
 	u32 up[MEDGE_MAX_RAILS];
 	u32 i, n = 0;
 
 	rcu_read_lock();
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		const struct medge_rail *rail =
-			rcu_dereference(dev->rails.rail[i]);
-
-		if (rail && READ_ONCE(rail->up))
+	medge_for_each_rail(&dev->rails, rail, i)
+		if (READ_ONCE(rail->up))
 			up[n++] = i;
-	}
 	rcu_read_unlock();
 	return n ? up[turn % n] : 0;
 }
@@ -39,16 +36,14 @@ static const struct net_device *only_slave(const struct net_device *netdev)
 u32 medge_rail_for_multicast(struct medge_device *dev, u32 turn)
 {
 	const struct net_device *only;
+	const struct medge_rail *rail;
 	u32 i, found = MEDGE_MAX_RAILS;
 
 	rcu_read_lock();
 	only = only_slave(dev->netdev);
-	for (i = 0; only && i < MEDGE_MAX_RAILS; i++) {
-		struct medge_rail *rail = rcu_dereference(dev->rails.rail[i]);
-
-		if (rail && rail->netdev == only)
+	medge_for_each_rail(&dev->rails, rail, i)
+		if (rail->netdev == only)
 			found = i;
-	}
 	rcu_read_unlock();
 	return found < MEDGE_MAX_RAILS ? found : medge_rail_for_turn(dev, turn);
 }
@@ -74,11 +69,9 @@ u64 medge_rails_speed(struct medge_device *dev)
 	u32 i;
 
 	rcu_read_lock();
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		rail = rcu_dereference(dev->rails.rail[i]);
-		if (rail && READ_ONCE(rail->up))
+	medge_for_each_rail(&dev->rails, rail, i)
+		if (READ_ONCE(rail->up))
 			sum += READ_ONCE(rail->speed);
-	}
 	rcu_read_unlock();
 	return sum;
 }
@@ -133,10 +126,7 @@ u32 medge_rails_describe(struct medge_device *dev, struct medge_rail_info *info,
 	u32 i, n = 0;
 
 	rcu_read_lock();
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		rail = rcu_dereference(dev->rails.rail[i]);
-		if (!rail)
-			continue;
+	medge_for_each_rail(&dev->rails, rail, i) {
 		if (n < max)
 			describe_rail(rail, &info[n]);
 		n++;

@@ -6,6 +6,7 @@
 #include <linux/etherdevice.h>
 #include <linux/jhash.h>
 #include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
 
@@ -56,6 +57,7 @@ enum medge_rail_why {
 /**
  * struct medge_rails - a device's rails
  * @rail: RCU, changed under RTNL; NULL: no rail of that index
+ * @end: there has never been one of this index, or a higher one
  * @mtu: smallest MTU of the rails that are not down, see medge_rails_mtu()
  * @last_id: the latest rail's; under RTNL
  * @look_lock: BHs off; rails' @up is what nodes were told last
@@ -65,6 +67,7 @@ enum medge_rail_why {
  */
 struct medge_rails {
 	struct medge_rail __rcu *rail[MEDGE_MAX_RAILS];
+	u32 end;
 	u32 mtu;
 	u32 last_id;
 	spinlock_t look_lock;
@@ -72,6 +75,24 @@ struct medge_rails {
 	struct work_struct speed_work;
 	bool attached;
 };
+
+static inline struct medge_rail *
+medge_rails_next(const struct medge_rails *rails, u32 *index)
+{
+	struct medge_rail *rail = NULL;
+
+	for (; *index < READ_ONCE(rails->end); ++*index) {
+		rail = rcu_dereference_rtnl(rails->rail[*index]);
+		if (rail)
+			break;
+	}
+	return rail;
+}
+
+/* RCU read side, or under RTNL; then a rail may be removed on the way. */
+#define medge_for_each_rail(rails, rail, index) \
+	for ((index) = 0; ((rail) = medge_rails_next(rails, &(index))); \
+	     (index)++)
 
 /* A netdev with a smaller MTU is no rail: headers and atomics must fit. */
 enum { MEDGE_RAIL_MIN_MTU = 256 };

@@ -11,22 +11,15 @@
 #include "rail.h"
 #include "trace.h"
 
-static struct medge_rail *rail_at(struct medge_device *dev, u32 i)
-{
-	return rtnl_dereference(dev->rails.rail[i]);
-}
-
 static struct medge_rail *find_rail(struct medge_device *dev,
 				    const struct net_device *netdev)
 {
+	struct medge_rail *rail;
 	u32 i;
 
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		struct medge_rail *rail = rail_at(dev, i);
-
-		if (rail && rail->netdev == netdev)
+	medge_for_each_rail(&dev->rails, rail, i)
+		if (rail->netdev == netdev)
 			return rail;
-	}
 	return NULL;
 }
 
@@ -37,26 +30,31 @@ bool medge_rails_have(struct medge_device *dev, const struct net_device *netdev)
 
 void medge_rails_unlisten(struct medge_device *dev, const u8 *mac)
 {
+	struct medge_rail *rail;
 	u32 i;
 
-	for (i = 0; i < MEDGE_MAX_RAILS; i++)
-		if (rail_at(dev, i))
-			dev_mc_del(rail_at(dev, i)->netdev, mac);
+	medge_for_each_rail(&dev->rails, rail, i)
+		dev_mc_del(rail->netdev, mac);
 }
 
 int medge_rails_listen(struct medge_device *dev, const u8 *mac)
 {
+	struct medge_rail *rail, *refuses;
 	int err = 0;
-	u32 i, n;
+	u32 i;
 
-	for (i = 0; i < MEDGE_MAX_RAILS && !err; i++)
-		if (rail_at(dev, i))
-			err = dev_mc_add(rail_at(dev, i)->netdev, mac);
+	medge_for_each_rail(&dev->rails, refuses, i) {
+		err = dev_mc_add(refuses->netdev, mac);
+		if (err)
+			break;
+	}
 	if (!err)
 		return 0;
-	for (n = 0; n < i - 1; n++)
-		if (rail_at(dev, n))
-			dev_mc_del(rail_at(dev, n)->netdev, mac);
+	medge_for_each_rail(&dev->rails, rail, i) {
+		if (rail == refuses)
+			break;
+		dev_mc_del(rail->netdev, mac);
+	}
 	return err;
 }
 
@@ -80,15 +78,13 @@ static enum medge_rail_why rail_why(const struct medge_rail *rail)
 
 static void update_mtu(struct medge_device *dev)
 {
+	const struct medge_rail *rail;
 	u32 mtu = U32_MAX;
 	u32 i;
 
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		struct medge_rail *rail = rail_at(dev, i);
-
-		if (rail && rail->netdev->mtu >= MEDGE_RAIL_MIN_MTU)
+	medge_for_each_rail(&dev->rails, rail, i)
+		if (rail->netdev->mtu >= MEDGE_RAIL_MIN_MTU)
 			mtu = min(mtu, rail->netdev->mtu);
-	}
 	if (mtu == U32_MAX)
 		mtu = max_t(u32, dev->netdev->mtu, MEDGE_RAIL_MIN_MTU);
 	WRITE_ONCE(dev->rails.mtu, mtu);
@@ -117,26 +113,22 @@ static void tell_rail(struct medge_rail *rail)
 /* Find out anew what the rails are like. */
 static void update_rails(struct medge_device *dev)
 {
+	struct medge_rail *rail;
 	u32 i;
 
 	update_mtu(dev);
 	medge_nodes_address(dev, dev->netdev->dev_addr);
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		struct medge_rail *rail = rail_at(dev, i);
-
-		if (rail)
-			tell_rail(rail);
-	}
+	medge_for_each_rail(&dev->rails, rail, i)
+		tell_rail(rail);
 }
 
 int medge_rails_drain(struct medge_device *dev, const char *name, bool drain)
 {
+	struct medge_rail *rail;
 	u32 i;
 
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		struct medge_rail *rail = rail_at(dev, i);
-
-		if (!rail || strcmp(netdev_name(rail->netdev), name))
+	medge_for_each_rail(&dev->rails, rail, i) {
+		if (strcmp(netdev_name(rail->netdev), name))
 			continue;
 		WRITE_ONCE(rail->drained, drain);
 		tell_rail(rail);
@@ -152,30 +144,24 @@ ssize_t medge_rails_drained(struct medge_device *dev, char *buf)
 	u32 i;
 
 	rcu_read_lock();
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		rail = rcu_dereference(dev->rails.rail[i]);
-		if (rail && READ_ONCE(rail->drained))
+	medge_for_each_rail(&dev->rails, rail, i)
+		if (READ_ONCE(rail->drained))
 			at += sysfs_emit_at(buf, at, "%s\n",
 					    netdev_name(rail->netdev));
-	}
 	rcu_read_unlock();
 	return at;
 }
 
 void medge_rails_look_again(struct medge_rails *rails, u64 now)
 {
-	struct medge_device *dev =
-		container_of(rails, struct medge_device, rails);
 	struct medge_rail *rail;
 	u32 i;
 
 	WRITE_ONCE(rails->looked_at, now);
 	rcu_read_lock();
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		rail = rcu_dereference(dev->rails.rail[i]);
-		if (rail && READ_ONCE(rail->up) != rail_is_up(rail))
+	medge_for_each_rail(rails, rail, i)
+		if (READ_ONCE(rail->up) != rail_is_up(rail))
 			tell_rail(rail);
-	}
 	rcu_read_unlock();
 }
 
@@ -198,15 +184,12 @@ static void update_speeds(struct work_struct *work)
 {
 	struct medge_device *dev =
 		container_of(work, struct medge_device, rails.speed_work);
+	struct medge_rail *rail;
 	u32 i;
 
 	rtnl_lock();
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		struct medge_rail *rail = rail_at(dev, i);
-
-		if (rail)
-			update_speed(rail);
-	}
+	medge_for_each_rail(&dev->rails, rail, i)
+		update_speed(rail);
 	update_rails(dev);
 	rtnl_unlock();
 }
@@ -233,13 +216,10 @@ static void update_addresses(struct medge_device *dev)
 {
 	static const u8 none[ETH_ALEN];
 	const u8 *mac = dev->netdev->dev_addr;
+	struct medge_rail *rail;
 	u32 i;
 
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		struct medge_rail *rail = rail_at(dev, i);
-
-		if (!rail)
-			continue;
+	medge_for_each_rail(&dev->rails, rail, i) {
 		if (ether_addr_equal(rail->netdev->dev_addr, mac))
 			update_address(rail, none);
 		else
@@ -254,7 +234,7 @@ static int free_index(struct medge_device *dev)
 	u32 i;
 
 	for (i = 0; i < MEDGE_MAX_RAILS; i++)
-		if (!rail_at(dev, i))
+		if (!rtnl_dereference(dev->rails.rail[i]))
 			return i;
 	return -ENOSPC;
 }
@@ -289,6 +269,7 @@ static int add_rail(struct medge_device *dev, struct net_device *netdev)
 	rail->pt.func = medge_rail_receive;
 	medge_mcast_rail_added(dev, netdev);
 	rcu_assign_pointer(dev->rails.rail[index], rail);
+	WRITE_ONCE(dev->rails.end, max_t(u32, dev->rails.end, index + 1));
 	dev_add_pack(&rail->pt);
 	schedule_work(&dev->rails.speed_work);
 	return 0;
@@ -345,6 +326,7 @@ int medge_rails_attach(struct medge_device *dev)
 /* Detach all; no frame is received after it has returned. RTNL held. */
 static void detach_rails(struct medge_device *dev)
 {
+	struct medge_rail *rail;
 	u32 i;
 
 	ASSERT_RTNL();
@@ -352,12 +334,8 @@ static void detach_rails(struct medge_device *dev)
 		return;
 	dev->rails.attached = false;
 	medge_loop_remove(dev);
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		struct medge_rail *rail = rail_at(dev, i);
-
-		if (rail)
-			remove_rail(rail);
-	}
+	medge_for_each_rail(&dev->rails, rail, i)
+		remove_rail(rail);
 }
 
 void medge_rails_destroy(struct medge_device *dev)
