@@ -9,8 +9,8 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
-#include "poller.h"
 #include "ring.h"
+#include "stream.h"
 
 struct medge_cq {
 	struct ib_cq ibcq;

@@ -253,7 +253,7 @@ int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	}
 	began = ktime_get_ns();
 	medge_send_doorbell(qp);
-	medge_poller_rang(qp, began);
+	medge_stream_rang(qp, began);
 	return 0;
 }
 

@@ -3,7 +3,6 @@
 #include <linux/kernel_stat.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
-#include <linux/tick.h>
 #include <net/busy_poll.h>
 
 #include "compat.h"
@@ -12,6 +11,7 @@
 #include "poller.h"
 #include "qp.h"
 #include "stats.h"
+#include "stream.h"
 
 static const char * const names[MEDGE_POLLINGS] = {
 	[MEDGE_POLL_OFF] = "off",
@@ -118,13 +118,13 @@ static bool look_at_rings(struct medge_poller *poller)
  * Frames that have come, in this thread instead of a softirq. Only rails with
  * NAPI instances of their own can be asked: a veth is such once it has GRO.
  */
-static void look_at_rails(struct medge_poller *poller)
+static void look_at_rails(struct medge_device *dev)
 {
 #ifdef CONFIG_NET_RX_BUSY_POLL
 	u32 i;
 
-	for (i = 0; i < MEDGE_MAX_RAILS; i++) {
-		u32 napi = READ_ONCE(poller->napi[i]);
+	for (i = 0; i < READ_ONCE(dev->rails.end); i++) {
+		u32 napi = READ_ONCE(dev->poller.napi[i]);
 
 		if (napi)
 			napi_busy_loop(napi, NULL, NULL, true, BUSY_POLL_BUDGET);
@@ -374,7 +374,7 @@ static int poll(void *arg)
 		u64 idle = (u64)READ_ONCE(poller->idle_us) * NSEC_PER_USEC;
 		bool busy = look_at_rings(poller);
 
-		look_at_rails(poller);
+		look_at_rails(dev);
 		busy |= xchg(&poller->traffic, 0);
 		if (need_resched() &&
 		    READ_ONCE(poller->mode) == MEDGE_POLL_AUTO) {
@@ -425,143 +425,6 @@ void medge_poller_frame(struct medge_poller *poller, u32 rail,
 	medge_poller_wake(poller);
 }
 
-/* ---- streams ---- */
-
-/*
- * Does its user post more than he waits for? Then there are ops that are not
- * complete, or completions that he has not read, or he asks for few of them: as
- * seen by all QPs that complete into one CQ, for he may have many with little
- * to do for each. Under qp->lock and the CQ's.
- */
-static bool is_ahead(const struct medge_qp *qp, struct medge_cq *cq)
-{
-	const struct medge_stream *stream = &cq->stream;
-	u32 cons, ahead = medge_cq_unread(cq, &cons);
-	u32 posts = READ_ONCE(stream->posts) - stream->posts_then;
-
-	if (qp->conn)
-		ahead += medge_conn_next_op(qp->conn) -
-			 medge_conn_oldest_op(qp->conn);
-	if (ahead >= MEDGE_STREAM_AHEAD)
-		return true;
-	return posts >= MEDGE_STREAM_POSTS &&
-	       cons - stream->reaped <= posts / MEDGE_STREAM_AHEAD;
-}
-
-/* Another one each time, so that it need not look at all of them at once. */
-static int other_cpu(int last)
-{
-	int self = raw_smp_processor_id(), cpu = last;
-
-	do {
-		cpu = cpumask_next(cpu, cpu_online_mask);
-		if (cpu >= nr_cpu_ids)
-			cpu = cpumask_first(cpu_online_mask);
-	} while (cpu == self && num_online_cpus() > 1);
-	return cpu;
-}
-
-/* Under cq->lock. */
-static void watch_for_stream(struct medge_poller *poller, struct medge_cq *cq,
-			     u64 now)
-{
-	struct medge_stream *stream = &cq->stream;
-
-	WRITE_ONCE(stream->in_rings, 0);
-	WRITE_ONCE(stream->since, now);
-	stream->all_rings = READ_ONCE(poller->rings);
-	stream->posts_then = READ_ONCE(stream->posts);
-	medge_cq_unread(cq, &stream->reaped);
-	stream->cpu = other_cpu(stream->cpu);
-	stream->cpu_idle_us = get_cpu_idle_time_us(stream->cpu, NULL);
-}
-
-/* Under cq->lock. */
-static bool is_stream(const struct medge_poller *poller,
-		      const struct medge_stream *stream, u64 now)
-{
-	u64 ns = now - stream->since;
-	u64 rings = READ_ONCE(poller->rings) - stream->all_rings;
-	/* Without tickless idle nobody counts it, and it does not change. */
-	u64 idle_us = get_cpu_idle_time_us(stream->cpu, NULL) -
-		      stream->cpu_idle_us;
-
-	if (ns > rings * MEDGE_STREAM_GAP_US * NSEC_PER_USEC &&
-	    READ_ONCE(stream->in_rings) < ns / MEDGE_STREAM_PART)
-		return false;
-	/* Half of the time; some kernels count it by ticks, of which one may be missing. */
-	return 2 * idle_us * NSEC_PER_USEC + TICK_NSEC >= ns &&
-	       time_after_eq(jiffies, READ_ONCE(poller->rested));
-}
-
-static void take_stream(struct medge_qp *qp)
-{
-	struct medge_poller *poller = &qp->dev->poller;
-
-	mutex_lock(&poller->lock);
-	if (!list_empty(&qp->polled.entry)) {
-		if (!poller->streaming)
-			WRITE_ONCE(poller->cpu,
-				   READ_ONCE(medge_qp_send_cq(qp)->stream.cpu));
-		qp->polled.streams = true;
-		choose(poller, &qp->polled);
-		/* Or the mode has just changed. */
-		if (qp->polled.streams)
-			WRITE_ONCE(poller->streaming, true);
-	}
-	mutex_unlock(&poller->lock);
-	medge_poller_wake(poller);
-}
-
-/* How many posts the kernel has been told of since the last doorbell. */
-static u32 told(struct medge_qp *qp)
-{
-	u32 taken = READ_ONCE(qp->sq.cons);
-	u32 posts = taken - READ_ONCE(qp->polled.told);
-
-	WRITE_ONCE(qp->polled.told, taken);
-	/* A reset begins at 0 again. */
-	return min(posts, qp->sq.mask + 1);
-}
-
-void medge_poller_rang(struct medge_qp *qp, u64 began)
-{
-	struct medge_poller *poller = &qp->dev->poller;
-	struct medge_cq *cq = medge_qp_send_cq(qp);
-	struct medge_polled *polled = &qp->polled;
-	struct medge_stream *stream = &cq->stream;
-	bool watched, is;
-	u64 now;
-
-	if (READ_ONCE(poller->mode) != MEDGE_POLL_AUTO ||
-	    READ_ONCE(polled->wanted) || list_empty(&polled->entry))
-		return;
-	/* Where threads ring at once, a count may be lost. */
-	now = ktime_get_ns();
-	WRITE_ONCE(stream->in_rings, READ_ONCE(stream->in_rings) + now - began);
-	WRITE_ONCE(stream->posts, READ_ONCE(stream->posts) + told(qp));
-	WRITE_ONCE(poller->rings, READ_ONCE(poller->rings) + 1);
-	watched = now - READ_ONCE(stream->since) >=
-		  MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC;
-	/* While it is awake for one, others cost nothing. */
-	if (!watched && !READ_ONCE(poller->streaming))
-		return;
-	if (!medge_qp_hold(qp))
-		return;
-
-	spin_lock_bh(&qp->lock);
-	spin_lock(&cq->lock);
-	is = (READ_ONCE(poller->streaming) || is_stream(poller, stream, now)) &&
-	     is_ahead(qp, cq);
-	if (watched)
-		watch_for_stream(poller, cq, now);
-	spin_unlock(&cq->lock);
-	spin_unlock_bh(&qp->lock);
-	if (is)
-		take_stream(qp);
-	medge_qp_put(qp);
-}
-
 /* ---- who is polled ---- */
 
 void medge_poller_add(struct medge_qp *qp)
@@ -585,6 +448,24 @@ void medge_poller_remove(struct medge_qp *qp)
 	list_del_init(&qp->polled.entry);
 	list_del_init(&qp->polled.turn);
 	mutex_unlock(&poller->lock);
+}
+
+void medge_poller_take(struct medge_qp *qp, int cpu)
+{
+	struct medge_poller *poller = &qp->dev->poller;
+
+	mutex_lock(&poller->lock);
+	if (!list_empty(&qp->polled.entry)) {
+		if (!poller->streaming)
+			WRITE_ONCE(poller->cpu, cpu);
+		qp->polled.streams = true;
+		choose(poller, &qp->polled);
+		/* Or the mode has just changed. */
+		if (qp->polled.streams)
+			WRITE_ONCE(poller->streaming, true);
+	}
+	mutex_unlock(&poller->lock);
+	medge_poller_wake(poller);
 }
 
 static void set_mode(struct medge_poller *poller, enum medge_polling mode)

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Do doorbells make a stream? */
+#include <linux/ktime.h>
+#include <linux/tick.h>
+
+#include "cq.h"
+#include "device.h"
+#include "poller.h"
+#include "qp.h"
+#include "stream.h"
+
+/*
+ * Does its user post more than he waits for? Then there are ops that are not
+ * complete, or completions that he has not read, or he asks for few of them: as
+ * seen by all QPs that complete into one CQ, for he may have many with little
+ * to do for each. Under qp->lock and the CQ's.
+ */
+static bool is_ahead(const struct medge_qp *qp, struct medge_cq *cq)
+{
+	const struct medge_stream *stream = &cq->stream;
+	u32 cons, ahead = medge_cq_unread(cq, &cons);
+	u32 posts = READ_ONCE(stream->posts) - stream->posts_then;
+
+	if (qp->conn)
+		ahead += medge_conn_next_op(qp->conn) -
+			 medge_conn_oldest_op(qp->conn);
+	if (ahead >= MEDGE_STREAM_AHEAD)
+		return true;
+	return posts >= MEDGE_STREAM_POSTS &&
+	       cons - stream->reaped <= posts / MEDGE_STREAM_AHEAD;
+}
+
+/* Another one each time, so that it need not look at all of them at once. */
+static int other_cpu(int last)
+{
+	int self = raw_smp_processor_id(), cpu = last;
+
+	do {
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu >= nr_cpu_ids)
+			cpu = cpumask_first(cpu_online_mask);
+	} while (cpu == self && num_online_cpus() > 1);
+	return cpu;
+}
+
+/* Under cq->lock. */
+static void watch_for_stream(struct medge_poller *poller, struct medge_cq *cq,
+			     u64 now)
+{
+	struct medge_stream *stream = &cq->stream;
+
+	WRITE_ONCE(stream->in_rings, 0);
+	WRITE_ONCE(stream->since, now);
+	stream->all_rings = READ_ONCE(poller->rings);
+	stream->posts_then = READ_ONCE(stream->posts);
+	medge_cq_unread(cq, &stream->reaped);
+	stream->cpu = other_cpu(stream->cpu);
+	stream->cpu_idle_us = get_cpu_idle_time_us(stream->cpu, NULL);
+}
+
+/* Under cq->lock. */
+static bool is_stream(const struct medge_poller *poller,
+		      const struct medge_stream *stream, u64 now)
+{
+	u64 ns = now - stream->since;
+	u64 rings = READ_ONCE(poller->rings) - stream->all_rings;
+	/* Without tickless idle nobody counts it, and it does not change. */
+	u64 idle_us = get_cpu_idle_time_us(stream->cpu, NULL) -
+		      stream->cpu_idle_us;
+
+	if (ns > rings * MEDGE_STREAM_GAP_US * NSEC_PER_USEC &&
+	    READ_ONCE(stream->in_rings) < ns / MEDGE_STREAM_PART)
+		return false;
+	/* Half of the time; some kernels count it by ticks, of which one may be missing. */
+	return 2 * idle_us * NSEC_PER_USEC + TICK_NSEC >= ns &&
+	       time_after_eq(jiffies, READ_ONCE(poller->rested));
+}
+
+/* How many posts the kernel has been told of since the last doorbell. */
+static u32 told(struct medge_qp *qp)
+{
+	u32 taken = READ_ONCE(qp->sq.cons);
+	u32 posts = taken - READ_ONCE(qp->polled.told);
+
+	WRITE_ONCE(qp->polled.told, taken);
+	/* A reset begins at 0 again. */
+	return min(posts, qp->sq.mask + 1);
+}
+
+void medge_stream_rang(struct medge_qp *qp, u64 began)
+{
+	struct medge_poller *poller = &qp->dev->poller;
+	struct medge_cq *cq = medge_qp_send_cq(qp);
+	struct medge_polled *polled = &qp->polled;
+	struct medge_stream *stream = &cq->stream;
+	bool watched, is;
+	u64 now;
+
+	if (READ_ONCE(poller->mode) != MEDGE_POLL_AUTO ||
+	    READ_ONCE(polled->wanted) || list_empty(&polled->entry))
+		return;
+	/* Where threads ring at once, a count may be lost. */
+	now = ktime_get_ns();
+	WRITE_ONCE(stream->in_rings, READ_ONCE(stream->in_rings) + now - began);
+	WRITE_ONCE(stream->posts, READ_ONCE(stream->posts) + told(qp));
+	WRITE_ONCE(poller->rings, READ_ONCE(poller->rings) + 1);
+	watched = now - READ_ONCE(stream->since) >=
+		  MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC;
+	/* While it is awake for one, others cost nothing. */
+	if (!watched && !READ_ONCE(poller->streaming))
+		return;
+	if (!medge_qp_hold(qp))
+		return;
+
+	spin_lock_bh(&qp->lock);
+	spin_lock(&cq->lock);
+	is = (READ_ONCE(poller->streaming) || is_stream(poller, stream, now)) &&
+	     is_ahead(qp, cq);
+	if (watched)
+		watch_for_stream(poller, cq, now);
+	spin_unlock(&cq->lock);
+	spin_unlock_bh(&qp->lock);
+	if (is)
+		medge_poller_take(qp, READ_ONCE(stream->cpu));
+	medge_qp_put(qp);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Streams: who posts more than he waits for spends his time in doorbells. While
+ * another CPU has nothing to do, the poller takes that over without being asked.
+ */
+#ifndef MEDGE_STREAM_H
+#define MEDGE_STREAM_H
+
+#include <linux/types.h>
+
+struct medge_qp;
+
+enum {
+	/*
+	 * A stream, when watched for so long: doorbells this near to each
+	 * other, or that took this part of the poster's time (softirqs go on
+	 * with what they began), and the poster ahead of what has completed.
+	 * Who posts one op and waits for it is none, and neither is who has
+	 * better to do. It takes some ticks to see how much time another CPU
+	 * spends idle.
+	 */
+	MEDGE_STREAM_WATCH_MS = 20,
+	MEDGE_STREAM_GAP_US = 250,
+	MEDGE_STREAM_PART = 3,
+	MEDGE_STREAM_AHEAD = 4,		/* ops; and posts for each completion */
+	MEDGE_STREAM_POSTS = 16,	/* at least */
+};
+
+/**
+ * struct medge_stream - of a CQ: do the posts that complete into it make a stream?
+ * @posts: those that doorbells told of, about
+ * @in_rings: what doorbells took since @since, in ns, about
+ * @since: ns; this and what follows under cq->lock
+ * @posts_then: @posts at @since: those that follow tell a stream
+ * @all_rings: poller->rings then
+ * @reaped: how many CQEs its user had read then; wraps
+ * @cpu: one that may be idle, and poll
+ * @cpu_idle_us: how long it had been idle then, in all
+ *
+ * A user of many QPs may post to them one after the other, to each for a moment: by
+ * what one QP does alone, it would take as many rounds to see it.
+ */
+struct medge_stream {
+	u32 posts;
+	u64 in_rings;
+	u64 since;
+	u32 posts_then;
+	u32 reaped;
+	unsigned long all_rings;
+	int cpu;
+	u64 cpu_idle_us;
+};
+
+/*
+ * After a doorbell that a program has rung, at @began (ns): if it is one of a
+ * stream, and another CPU has nothing to do, the poller takes it over. May
+ * sleep.
+ */
+void medge_stream_rang(struct medge_qp *qp, u64 began);
+
+#endif /* MEDGE_STREAM_H */
