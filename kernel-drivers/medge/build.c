@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Build frames from the sender's own memory. */
 #include <linux/net.h>
+#include <linux/percpu.h>
 #include <linux/skbuff.h>
+#include <net/sock.h>
 
 #include "build.h"
 #include "compat.h"
@@ -17,6 +19,8 @@ enum {
 	TX_HEADROOM = 64,
 	/* Payload up to this is copied beside the header: cheaper than a page. */
 	TX_COPY = 256,
+	/* Of larger heads, too few have room in the pages that are shared. */
+	TX_SHARED = 16 << 10,
 };
 
 /* Where a frame's payload comes from. */
@@ -123,12 +127,48 @@ static void payload_gone(struct medge_qp *qp, const struct medge_op *op)
 		medge_conn_fail_op(qp->conn, op->op_no, MEDGE_LOCAL_PROTECTION);
 }
 
-/* In a page that many share: less to count, and nothing to zero. */
-static struct sk_buff *skb_in_page(u32 room)
+/*
+ * What is larger than a page finds no room in the network stack's fragments; as a page
+ * of its own, each would be counted and freed for much of what the frame takes.
+ */
+static DEFINE_PER_CPU(struct page_frag, large_heads);
+
+static void *large_head(u32 size)
+{
+	struct page_frag *frag = this_cpu_ptr(&large_heads);
+	void *head;
+
+	if (size > TX_SHARED ||
+	    !skb_page_frag_refill(size, frag, GFP_ATOMIC | __GFP_NOWARN))
+		return NULL;
+	/* It gives less than was asked for where memory is in pieces. */
+	if (size > frag->size - frag->offset)
+		return NULL;
+	head = page_address(frag->page) + frag->offset;
+	get_page(frag->page);
+	frag->offset += size;
+	return head;
+}
+
+void medge_build_stop(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct page_frag *frag = per_cpu_ptr(&large_heads, cpu);
+
+		if (frag->page)
+			put_page(frag->page);
+	}
+}
+
+/* In pages that many share: less to count, and nothing to zero. NULL: there are none. */
+static struct sk_buff *skb_in_pages(u32 room)
 {
 	u32 size = SKB_DATA_ALIGN(room) +
 		   SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
-	void *head = napi_alloc_frag(size);
+	void *head = size <= PAGE_SIZE ? napi_alloc_frag(size) :
+					 large_head(size);
 	struct sk_buff *skb = head ? napi_build_skb(head, size) : NULL;
 
 	if (head && !skb)
@@ -139,12 +179,8 @@ static struct sk_buff *skb_in_page(u32 room)
 struct sk_buff *medge_build_skb(struct medge_qp *qp, u32 len)
 {
 	u32 room = TX_HEADROOM + len;
-	struct sk_buff *skb;
+	struct sk_buff *skb = skb_in_pages(room) ?: alloc_skb(room, GFP_ATOMIC);
 
-	if (room <= SKB_WITH_OVERHEAD(PAGE_SIZE))
-		skb = skb_in_page(room);
-	else
-		skb = alloc_skb(room, GFP_ATOMIC);
 	if (!skb) {
 		medge_count(qp->dev, tx_errors);
 		return NULL;

@@ -31,6 +31,9 @@ struct sk_buff *medge_build(struct medge_qp *qp, const struct medge_tx *tx);
 /* An skb for @len bytes from the header on, with room in front; NULL: no memory. */
 struct sk_buff *medge_build_skb(struct medge_qp *qp, u32 len);
 
+/* No skb is built any more. */
+void medge_build_stop(void);
+
 /* medge_conn_ops.present */
 bool medge_build_present(struct medge_conn *c, const struct medge_op *op);
 

@@ -4,6 +4,7 @@
 #include <linux/netdevice.h>
 #include <rdma/rdma_netlink.h>
 
+#include "build.h"
 #include "device.h"
 #include "faults.h"
 #include "qp.h"
@@ -72,6 +73,7 @@ static void __exit medge_exit(void)
 	unregister_netdevice_notifier(&netdev_notifier);
 	medge_gso_unregister();
 	medge_faults_stop();
+	medge_build_stop();
 	medge_qps_stop();
 	/* QPs and MRs are freed by RCU callbacks of ours or of kfree_rcu's. */
 	rcu_barrier();
