@@ -82,9 +82,10 @@ u32 medge_cong_run(const struct medge_cong *g);
 
 /*
  * @bytes are sent, and @more waits. Return: the last of them must be echoed, to be
- * measured.
+ * measured; rather one that is @asked for its ack, as that will do for both.
  */
-bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, bool more);
+bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, bool more,
+		     bool asked);
 /* @bytes are no longer in flight, for whatever reason: */
 static inline void medge_cong_forgot(struct medge_cong *g, u32 bytes)
 {

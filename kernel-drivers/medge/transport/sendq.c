@@ -187,11 +187,12 @@ static u32 frame_len(const struct medge_conn *c, const struct medge_tx *tx, u32 
 	return MEDGE_HDR_LEN + min(seg, tx->op.len - i * seg);
 }
 
-/* Record the frames of @tx as sent, now. */
+/* Record the frames of @tx as sent, now; the last with MEDGE_SENT_ACK_REQ, if @flags have it. */
 static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 		   u32 op_no, u32 index, u8 flags)
 {
 	struct medge_conn_path *path = &c->paths[tx->path];
+	struct medge_sent *last;
 	u32 i, keep, sent = 0;
 
 	for (i = 0; i < tx->nframes; i++) {
@@ -206,15 +207,17 @@ static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 		s->index = index + i;
 		s->len = len;
 		s->nops = tx->nops;
-		s->flags = flags | keep;
+		s->flags = (flags & ~MEDGE_SENT_ACK_REQ) | keep;
 		sent += len;
 	}
+	last = medge_sent(c, tx->psn + tx->nframes - 1);
+	last->flags |= flags & MEDGE_SENT_ACK_REQ;
 	medge_sched_charge(c, tx->path, tx->len);
 	if (!path->cong.inflight)
 		path->since = c->clock;
-	if (medge_cong_sent(&path->cong, now, sent, c->unsent))
-		medge_sent(c, tx->psn + tx->nframes - 1)->flags |=
-			MEDGE_SENT_ECHO;
+	if (medge_cong_sent(&path->cong, now, sent, c->unsent,
+			    last->flags & MEDGE_SENT_ACK_REQ))
+		last->flags |= MEDGE_SENT_ECHO;
 	path->report.frames += tx->nframes;
 	path->report.bytes += tx->len;
 	if (flags & MEDGE_SENT_AGAIN)
@@ -307,8 +310,7 @@ static bool tx_request(struct medge_conn *c, u64 now,
 	}
 	c->snd_nxt += count;
 	c->nunacked += count;
-	record(c, now, tx, op_no, index, 0);
-	medge_sent(c, c->snd_nxt - 1)->flags |= flags;
+	record(c, now, tx, op_no, index, flags);
 	return true;
 }
 
