@@ -445,11 +445,16 @@ int medge_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	return 0;
 }
 
-static bool mr_allows(const struct medge_mr *mr, const struct ib_pd *pd,
-		      u64 addr, u64 len, int access)
+/* Four times an op: a call would be a good part of what it takes. */
+static __always_inline bool mr_allows(const struct medge_mr *mr,
+				      const struct ib_pd *pd,
+				      u64 addr, u64 len, int access)
 {
-	/* Pairs with its release: what else is looked at is of this registration. */
-	if (smp_load_acquire(&mr->invalid))
+	/*
+	 * Pairs with its release: what else is looked at is of this registration. Other
+	 * regions have but one, and an acquire is a full barrier on some machines.
+	 */
+	if (mr->max_pages && smp_load_acquire(&mr->invalid))
 		return false;
 	if (mr->ibmr.pd != pd || (mr->access & access) != access)
 		return false;
