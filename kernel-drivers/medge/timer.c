@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The connection's deadlines, and that of late doorbells, on one lazy timer a QP. */
 #include <linux/ktime.h>
+#include <linux/math.h>
 
 #include "qp.h"
+
+enum {
+	/*
+	 * While there is traffic, a QP's timer fires every ms, and finds its deadline
+	 * moved on. If it is early by a part of that, those of many QPs do at once, in
+	 * one interrupt; for what is left to a deadline that stands, it is set again.
+	 */
+	SLOT_NS = 1 << 18,
+	SLOT_WAIT_NS = 2 * SLOT_NS,
+};
 
 static void timer_set(struct medge_qp *qp, u64 at)
 {
 	/* A timer that fires too early costs less than one moved each time. */
 	if (at >= qp->timer_at)
 		return;
+	if (at >= qp->now + SLOT_WAIT_NS)
+		at = round_down(at, SLOT_NS);
 	qp->timer_at = at;
 	hrtimer_start(&qp->timer, ns_to_ktime(at), HRTIMER_MODE_ABS_SOFT);
 }
@@ -29,12 +42,32 @@ void medge_timer_update(struct medge_qp *qp)
 
 void medge_timer_kick(struct medge_qp *qp)
 {
+	qp->look_again = true;
 	timer_set(qp, qp->now);
 }
 
 void medge_timer_late(struct medge_qp *qp)
 {
 	timer_set(qp, qp->late.at);
+}
+
+/* Most of the time it is early, and the CPU another than where the QP is at work. */
+static bool is_due(struct medge_qp *qp)
+{
+	bool due = qp->look_again;
+
+	if (qp->conn && qp->state != IB_QPS_ERR &&
+	    medge_conn_deadline(qp->conn) <= qp->now) {
+		medge_conn_timeout(qp->conn, qp->now);
+		due = true;
+	}
+	if (qp->late.at > qp->now) {
+		medge_timer_late(qp);
+	} else if (qp->late.at) {
+		medge_late_due(qp);
+		due = true;
+	}
+	return due;
 }
 
 /* Runs in softirq. */
@@ -47,14 +80,12 @@ enum hrtimer_restart medge_timer_fire(struct hrtimer *timer)
 	spin_lock_bh(&qp->lock);
 	qp->timer_at = MEDGE_NEVER;
 	qp->now = ktime_get_ns();
-	if (qp->conn && qp->state != IB_QPS_ERR &&
-	    medge_conn_deadline(qp->conn) <= qp->now)
-		medge_conn_timeout(qp->conn, qp->now);
-	if (qp->late.at > qp->now)
-		medge_timer_late(qp);
-	else if (qp->late.at)
-		medge_late_due(qp);
-	medge_send_unlock(qp);
+	if (is_due(qp)) {
+		medge_send_unlock(qp);
+	} else {
+		medge_timer_update(qp);
+		spin_unlock_bh(&qp->lock);
+	}
 	medge_qp_put(qp);
 	return HRTIMER_NORESTART;
 }
