@@ -15,12 +15,12 @@ u32 medge_rail_for_turn(struct medge_device *dev, u32 turn)
 {
 	const struct medge_rail *rail;
 	u32 up[MEDGE_MAX_RAILS];
-	u32 i, n = 0;
+	u32 n = 0;
 
 	rcu_read_lock();
-	medge_for_each_rail(&dev->rails, rail, i)
+	medge_for_each_rail(&dev->rails, rail)
 		if (READ_ONCE(rail->up))
-			up[n++] = i;
+			up[n++] = rail->index;
 	rcu_read_unlock();
 	return n ? up[turn % n] : 0;
 }
@@ -37,13 +37,13 @@ u32 medge_rail_for_multicast(struct medge_device *dev, u32 turn)
 {
 	const struct net_device *only;
 	const struct medge_rail *rail;
-	u32 i, found = MEDGE_MAX_RAILS;
+	u32 found = MEDGE_MAX_RAILS;
 
 	rcu_read_lock();
 	only = only_slave(dev->netdev);
-	medge_for_each_rail(&dev->rails, rail, i)
+	medge_for_each_rail(&dev->rails, rail)
 		if (rail->netdev == only)
-			found = i;
+			found = rail->index;
 	rcu_read_unlock();
 	return found < MEDGE_MAX_RAILS ? found : medge_rail_for_turn(dev, turn);
 }
@@ -66,10 +66,9 @@ u64 medge_rails_speed(struct medge_device *dev)
 {
 	struct medge_rail *rail;
 	u64 sum = 0;
-	u32 i;
 
 	rcu_read_lock();
-	medge_for_each_rail(&dev->rails, rail, i)
+	medge_for_each_rail(&dev->rails, rail)
 		if (READ_ONCE(rail->up))
 			sum += READ_ONCE(rail->speed);
 	rcu_read_unlock();
@@ -123,10 +122,10 @@ u32 medge_rails_describe(struct medge_device *dev, struct medge_rail_info *info,
 			 u32 max)
 {
 	struct medge_rail *rail;
-	u32 i, n = 0;
+	u32 n = 0;
 
 	rcu_read_lock();
-	medge_for_each_rail(&dev->rails, rail, i) {
+	medge_for_each_rail(&dev->rails, rail) {
 		if (n < max)
 			describe_rail(rail, &info[n]);
 		n++;

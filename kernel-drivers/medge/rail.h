@@ -76,23 +76,20 @@ struct medge_rails {
 	bool attached;
 };
 
+/* The first whose index is @next or higher; @next goes behind it. NULL: none. */
 static inline struct medge_rail *
-medge_rails_next(const struct medge_rails *rails, u32 *index)
+medge_rails_next(const struct medge_rails *rails, u32 *next)
 {
 	struct medge_rail *rail = NULL;
 
-	for (; *index < READ_ONCE(rails->end); ++*index) {
-		rail = rcu_dereference_rtnl(rails->rail[*index]);
-		if (rail)
-			break;
-	}
+	while (!rail && *next < READ_ONCE(rails->end))
+		rail = rcu_dereference_rtnl(rails->rail[(*next)++]);
 	return rail;
 }
 
 /* RCU read side, or under RTNL; then a rail may be removed on the way. */
-#define medge_for_each_rail(rails, rail, index) \
-	for ((index) = 0; ((rail) = medge_rails_next(rails, &(index))); \
-	     (index)++)
+#define medge_for_each_rail(rails, rail) \
+	for (u32 next_ = 0; ((rail) = medge_rails_next(rails, &next_)); )
 
 /* A netdev with a smaller MTU is no rail: headers and atomics must fit. */
 enum { MEDGE_RAIL_MIN_MTU = 256 };

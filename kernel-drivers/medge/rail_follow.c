@@ -15,9 +15,8 @@ static struct medge_rail *find_rail(struct medge_device *dev,
 				    const struct net_device *netdev)
 {
 	struct medge_rail *rail;
-	u32 i;
 
-	medge_for_each_rail(&dev->rails, rail, i)
+	medge_for_each_rail(&dev->rails, rail)
 		if (rail->netdev == netdev)
 			return rail;
 	return NULL;
@@ -31,9 +30,8 @@ bool medge_rails_have(struct medge_device *dev, const struct net_device *netdev)
 void medge_rails_unlisten(struct medge_device *dev, const u8 *mac)
 {
 	struct medge_rail *rail;
-	u32 i;
 
-	medge_for_each_rail(&dev->rails, rail, i)
+	medge_for_each_rail(&dev->rails, rail)
 		dev_mc_del(rail->netdev, mac);
 }
 
@@ -41,16 +39,15 @@ int medge_rails_listen(struct medge_device *dev, const u8 *mac)
 {
 	struct medge_rail *rail, *refuses;
 	int err = 0;
-	u32 i;
 
-	medge_for_each_rail(&dev->rails, refuses, i) {
+	medge_for_each_rail(&dev->rails, refuses) {
 		err = dev_mc_add(refuses->netdev, mac);
 		if (err)
 			break;
 	}
 	if (!err)
 		return 0;
-	medge_for_each_rail(&dev->rails, rail, i) {
+	medge_for_each_rail(&dev->rails, rail) {
 		if (rail == refuses)
 			break;
 		dev_mc_del(rail->netdev, mac);
@@ -80,9 +77,8 @@ static void update_mtu(struct medge_device *dev)
 {
 	const struct medge_rail *rail;
 	u32 mtu = U32_MAX;
-	u32 i;
 
-	medge_for_each_rail(&dev->rails, rail, i)
+	medge_for_each_rail(&dev->rails, rail)
 		if (rail->netdev->mtu >= MEDGE_RAIL_MIN_MTU)
 			mtu = min(mtu, rail->netdev->mtu);
 	if (mtu == U32_MAX)
@@ -114,20 +110,18 @@ static void tell_rail(struct medge_rail *rail)
 static void update_rails(struct medge_device *dev)
 {
 	struct medge_rail *rail;
-	u32 i;
 
 	update_mtu(dev);
 	medge_nodes_address(dev, dev->netdev->dev_addr);
-	medge_for_each_rail(&dev->rails, rail, i)
+	medge_for_each_rail(&dev->rails, rail)
 		tell_rail(rail);
 }
 
 int medge_rails_drain(struct medge_device *dev, const char *name, bool drain)
 {
 	struct medge_rail *rail;
-	u32 i;
 
-	medge_for_each_rail(&dev->rails, rail, i) {
+	medge_for_each_rail(&dev->rails, rail) {
 		if (strcmp(netdev_name(rail->netdev), name))
 			continue;
 		WRITE_ONCE(rail->drained, drain);
@@ -141,10 +135,9 @@ ssize_t medge_rails_drained(struct medge_device *dev, char *buf)
 {
 	struct medge_rail *rail;
 	int at = 0;
-	u32 i;
 
 	rcu_read_lock();
-	medge_for_each_rail(&dev->rails, rail, i)
+	medge_for_each_rail(&dev->rails, rail)
 		if (READ_ONCE(rail->drained))
 			at += sysfs_emit_at(buf, at, "%s\n",
 					    netdev_name(rail->netdev));
@@ -155,11 +148,10 @@ ssize_t medge_rails_drained(struct medge_device *dev, char *buf)
 void medge_rails_look_again(struct medge_rails *rails, u64 now)
 {
 	struct medge_rail *rail;
-	u32 i;
 
 	WRITE_ONCE(rails->looked_at, now);
 	rcu_read_lock();
-	medge_for_each_rail(rails, rail, i)
+	medge_for_each_rail(rails, rail)
 		if (READ_ONCE(rail->up) != rail_is_up(rail))
 			tell_rail(rail);
 	rcu_read_unlock();
@@ -185,10 +177,9 @@ static void update_speeds(struct work_struct *work)
 	struct medge_device *dev =
 		container_of(work, struct medge_device, rails.speed_work);
 	struct medge_rail *rail;
-	u32 i;
 
 	rtnl_lock();
-	medge_for_each_rail(&dev->rails, rail, i)
+	medge_for_each_rail(&dev->rails, rail)
 		update_speed(rail);
 	update_rails(dev);
 	rtnl_unlock();
@@ -217,9 +208,8 @@ static void update_addresses(struct medge_device *dev)
 	static const u8 none[ETH_ALEN];
 	const u8 *mac = dev->netdev->dev_addr;
 	struct medge_rail *rail;
-	u32 i;
 
-	medge_for_each_rail(&dev->rails, rail, i) {
+	medge_for_each_rail(&dev->rails, rail) {
 		if (ether_addr_equal(rail->netdev->dev_addr, mac))
 			update_address(rail, none);
 		else
@@ -327,14 +317,13 @@ int medge_rails_attach(struct medge_device *dev)
 static void detach_rails(struct medge_device *dev)
 {
 	struct medge_rail *rail;
-	u32 i;
 
 	ASSERT_RTNL();
 	if (!dev->rails.attached)
 		return;
 	dev->rails.attached = false;
 	medge_loop_remove(dev);
-	medge_for_each_rail(&dev->rails, rail, i)
+	medge_for_each_rail(&dev->rails, rail)
 		remove_rail(rail);
 }
 
