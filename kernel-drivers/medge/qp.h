@@ -244,7 +244,7 @@ void medge_recv_doorbell(struct medge_qp *qp);
  */
 struct medge_send_batch {
 	struct sk_buff_head skbs;	/* cb: medge_tx_cb, which rail */
-	struct medge_qp *qp;		/* whose data it is; NULL: nothing, or acks only */
+	struct medge_qp *qp;		/* NULL: nothing to send */
 	struct medge_l2 l2;
 };
 

@@ -34,8 +34,8 @@ static void build_into(struct medge_send_batch *out, struct medge_qp *qp,
 		__skb_queue_tail(&out->skbs, skb);
 }
 
-/* Return: there may be more to send. @data: there is some in it. */
-static bool fill(struct medge_qp *qp, struct medge_send_batch *out, bool *data)
+/* Return: there may be more to send. */
+static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 {
 	struct medge_tx tx;
 	u32 n;
@@ -48,19 +48,18 @@ static bool fill(struct medge_qp *qp, struct medge_send_batch *out, bool *data)
 		if (qp->state == IB_QPS_ERR &&
 		    tx.type != MEDGE_FRAME_ACK && !tx.response)
 			continue;
-		*data |= tx.type != MEDGE_FRAME_ACK;
 		build_into(out, qp, &tx);
 	}
 	return true;
 }
 
 /*
- * Data keeps its order on each rail: until it is sent, nobody else builds. Acks
- * need not, and who has them to send keeps nobody from answering meanwhile.
+ * Until what is built is sent, nobody else builds, be it acks alone: they need no
+ * order, but between QPs of one host who answers from within would have to be
+ * answered from within that, which is deeper than medge_loop_receive() goes.
  */
 void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 {
-	bool more, data = false;
 	u32 looks;
 
 	__skb_queue_head_init(&out->skbs);
@@ -74,12 +73,13 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 		return;
 	}
 	for (looks = 0; looks < TX_LOOKS; looks++) {
+		bool more;
+
 		medge_post_take(qp);
-		more = fill(qp, out, &data);
+		more = fill(qp, out);
 		qp->look_again = more;
-		if (!skb_queue_empty(&out->skbs))
+		if (!skb_queue_empty(&out->skbs)) {
 			out->l2 = qp->l2;
-		if (data) {
 			out->qp = qp;
 			qp->sending = true;
 			return;
@@ -135,12 +135,10 @@ static u32 turn_goes(const struct medge_qp *qp)
 static void build_unlock(struct medge_qp *qp, struct medge_send_batch *out)
 	__releases(&qp->lock)
 {
-	if (medge_poller_sends(qp)) {
-		__skb_queue_head_init(&out->skbs);
+	if (medge_poller_sends(qp))
 		out->qp = NULL;
-	} else {
+	else
 		medge_send_build(qp, out);
-	}
 	/* Who sends does it when that is done. */
 	if (!out->qp)
 		medge_timer_update(qp);
@@ -190,12 +188,6 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 			qp->now = ktime_get_ns();
 			build_unlock(qp, out);
 		}
-	}
-	/* Acks alone: there was nothing else. */
-	if (!skb_queue_empty(&out->skbs)) {
-		local_bh_disable();
-		xmit_batch(dev, out);
-		local_bh_enable();
 	}
 }
 
