@@ -286,8 +286,12 @@ void medge_post_take(struct medge_qp *qp)
 
 	if (qp->state != IB_QPS_RTS || !hdr)
 		return;
-	/* Nothing begins, as when an ack is all that came: who posts rings, or not, as he did. */
-	if (!medge_ring_posted(&qp->sq) && !medge_conn_wants(qp->conn))
+	/*
+	 * Nothing begins, as when an ack is all that came: who posts rings, or not, as
+	 * he did; unless he may be late, which is then told anew.
+	 */
+	if (!qp->late.may && !medge_ring_posted(&qp->sq) &&
+	    !medge_conn_wants(qp->conn))
 		return;
 	/* The poller has its own say. */
 	if (!qp->polled.watched &&
