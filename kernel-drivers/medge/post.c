@@ -282,21 +282,13 @@ static void submit(struct medge_qp *qp, u32 index)
 void medge_post_take(struct medge_qp *qp)
 {
 	struct medge_ring_hdr *hdr = qp->sq.hdr;
-	u32 n;
+	u32 n, need;
 
 	if (qp->state != IB_QPS_RTS || !hdr)
 		return;
-	/*
-	 * Nothing begins, as when an ack is all that came: who posts rings, or not, as
-	 * he did; unless he may be late, which is then told anew.
-	 */
-	if (!qp->late.may && !medge_ring_posted(&qp->sq) &&
-	    !medge_conn_wants(qp->conn))
-		return;
-	/* The poller has its own say. */
-	if (!qp->polled.watched &&
-	    READ_ONCE(hdr->need_doorbell) != MEDGE_DOORBELL_NONE) {
-		WRITE_ONCE(hdr->need_doorbell, MEDGE_DOORBELL_NONE);
+	need = medge_poller_doorbell(qp);
+	if (READ_ONCE(hdr->need_doorbell) != need) {
+		WRITE_ONCE(hdr->need_doorbell, need);
 		/* Who does not see it has stored a prod that we see, or will. */
 		smp_mb();
 	}
