@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Doorbells that may be late. */
 #include <linux/jiffies.h>
+#include <linux/ktime.h>
 #include <linux/math64.h>
 
 #include "cq.h"
@@ -74,7 +75,8 @@ u32 medge_late_doorbell(struct medge_qp *qp)
 	posts = worth_telling(qp);
 	if (posts < MEDGE_DOORBELL_LATE)
 		return MEDGE_DOORBELL_NOW;
-	qp->late.at = qp->now + MEDGE_LATE_US * NSEC_PER_USEC;
+	/* Since qp->now a slow kernel may have taken as long: he is not back yet. */
+	qp->late.at = ktime_get_ns() + MEDGE_LATE_US * NSEC_PER_USEC;
 	medge_timer_late(qp);
 	return posts;
 }

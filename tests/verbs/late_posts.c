@@ -295,9 +295,6 @@ static bool as_expected(const struct act *act)
 	two.posts = 0;
 	if (ibv_destroy_cq(cq) || ibv_destroy_comp_channel(channel))
 		die("something is left in the CQ");
-	/* Who takes so long to post is not late for many at once. */
-	if (slow && act->act == stream)
-		most *= 4;
 	return never || (slow && act->looked) ||
 	       (rang <= most && (looks ? act->may_look : !act->looked));
 }
