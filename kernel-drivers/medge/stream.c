@@ -30,6 +30,12 @@ static bool is_ahead(const struct medge_qp *qp, struct medge_cq *cq)
 	       cons - stream->reaped <= posts / MEDGE_STREAM_AHEAD;
 }
 
+/* It sends as fast as its paths carry; another CPU would not make that more. Under qp->lock. */
+static bool is_full(const struct medge_qp *qp, u64 now)
+{
+	return qp->conn && medge_conn_is_full(qp->conn, now);
+}
+
 /* Another one each time, so that it need not look at all of them at once. */
 static int other_cpu(int last)
 {
@@ -115,7 +121,7 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 	spin_lock_bh(&qp->lock);
 	spin_lock(&cq->lock);
 	is = (READ_ONCE(poller->streaming) || is_stream(poller, stream, now)) &&
-	     is_ahead(qp, cq);
+	     is_ahead(qp, cq) && !is_full(qp, now);
 	if (watched)
 		watch_for_stream(poller, cq, now);
 	spin_unlock(&cq->lock);

@@ -356,6 +356,28 @@ static void echo__of_what_is_not_acked(void)
 	pair_free(&p);
 }
 
+/* More than the window of one holds, and less than those of two. */
+static void windows_of_all_paths__full(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 100000, 0);
+	struct medge_conn *c;
+	struct pair_params params;
+	struct pair p;
+
+	pair_params_default(&params, 2);
+	params.nfirst = 1;
+	pair_init(&p, &params);
+	c = p.host[0].conn;
+	CHECK(!medge_conn_is_full(c, pair_now(&p)));
+	pair_post(&p, 0, &req);
+	CHECK(medge_conn_is_full(c, pair_now(&p)));
+	pair_rail(&p, 0, 1, 10000);
+	CHECK(!medge_conn_is_full(c, pair_now(&p)));
+	pair_finish(&p, SEC);
+	CHECK(!medge_conn_is_full(c, pair_now(&p)));
+	pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -375,5 +397,6 @@ int main(int argc, char **argv)
 	RUN(what_waits__asks_early);
 	RUN(asked_for_its_ack__is_measured_with_it);
 	RUN(echo__of_what_is_not_acked);
+	RUN(windows_of_all_paths__full);
 	return direct_end("test_congestion");
 }

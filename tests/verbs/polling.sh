@@ -95,6 +95,22 @@ streams() {
 	polling off
 }
 
+# rated: a stream that is as fast as its rails is let alone; another CPU could only be late. With all sanitizers it is not.
+rated() {
+	local wakes rang
+	impair rate 10gbit
+	polling auto
+	wakes=$(counter poller_wakes)
+	rang=$(counter doorbells)
+	perftest 100 ib_write_bw -s 1048576 -n 6000 || failed "ib_write_bw: $BOTH_STATUS"
+	wakes=$(($(counter poller_wakes) - wakes))
+	rang=$(($(counter doorbells) - rang))
+	echo "polling auto, rails of 10 Gbit/s: $wakes wakes, $rang doorbells   $(perftest_rows | xargs)"
+	((wakes == 0)) || failed "a stream is taken that its rails hold back"
+	polling off
+	repair
+}
+
 # late: where nobody polls, streams ring for many posts at once, unless polling is off.
 late() {
 	local p slow=()
@@ -304,6 +320,7 @@ late
 [ "${KERNEL:-}" = debug ] || {
 	asked
 	steady
+	rated
 }
 streams
 shared

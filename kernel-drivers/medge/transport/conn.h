@@ -352,8 +352,8 @@ void medge_conn_fail_op(struct medge_conn *c, u32 op_no, enum medge_status statu
 /* As above, for a response whose memory is gone: the request is refused. */
 void medge_conn_fail_response(struct medge_conn *c, u32 op_no);
 
-/* There are frames, other than acks, that could be sent, had they a rail and a window. */
-bool medge_conn_wants(struct medge_conn *c);
+/* Not for want of a CPU does it send no more now: there is more, and each path's window is full. */
+bool medge_conn_is_full(struct medge_conn *c, u64 now);
 
 /**
  * medge_conn_poll_tx() - next run to send

@@ -394,7 +394,7 @@ u64 medge_loss_deadline(struct medge_conn *c)
 		if (!c->probed && !c->nlost)
 			at = min(at, pto(c));
 		at = min(at, from + medge_loss_rto(c) + c->grace);
-	} else if (waiting(c) || medge_conn_wants(c)) {
+	} else if (waiting(c) || medge_sendq_wants(c)) {
 		at = from + medge_loss_rto(c) + c->grace;
 	}
 	return at;
@@ -475,7 +475,7 @@ void medge_loss_timeout(struct medge_conn *c, u64 now)
 
 	if (now >= c->loss_at)
 		medge_loss_detect(c, now);
-	if (!in_flight(c) && !waiting(c) && !medge_conn_wants(c))
+	if (!in_flight(c) && !waiting(c) && !medge_sendq_wants(c))
 		return;
 	if (now >= from + medge_loss_rto(c) + c->grace) {
 		if (!overslept(c, now, from + medge_loss_rto(c)))

@@ -94,11 +94,24 @@ static bool responses_ready(const struct medge_conn *c)
 	return c->resp_send != c->resp_next;
 }
 
-bool medge_conn_wants(struct medge_conn *c)
+bool medge_sendq_wants(struct medge_conn *c)
 {
 	if (c->waits)
 		return false;
 	return c->nlost || responses_ready(c) || requests_ready(c);
+}
+
+bool medge_conn_is_full(struct medge_conn *c, u64 now)
+{
+	u32 i;
+
+	if (!medge_sendq_wants(c))
+		return false;
+	for (i = 0; i < c->npaths; i++)
+		if (c->paths[i].weight &&
+		    medge_cong_may_send(&c->paths[i].cong, now))
+			return false;
+	return true;
 }
 
 /*
@@ -597,7 +610,7 @@ bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx)
 		c->progress = now;
 		c->last_tx = now;
 	}
-	if (!medge_ack_wanted(c) && !medge_conn_wants(c))
+	if (!medge_ack_wanted(c) && !medge_sendq_wants(c))
 		return false;
 	/* A round trip is measured: it must not include our own data's time. */
 	if (c->echo_rails && tx_ack(c, now, tx))

@@ -435,6 +435,10 @@ bool medge_response_pending(struct medge_conn *c, u32 op_no);
 /* A frame of one was acknowledged. */
 void medge_response_acked(struct medge_conn *c, u32 slot);
 
+/* ---- sendq.c ---- */
+/* There are frames, other than acks, that could be sent, had they a rail and a window. */
+bool medge_sendq_wants(struct medge_conn *c);
+
 /* ---- recvq.c ---- */
 static inline bool medge_bit(const u64 *map, u32 psn)
 {
