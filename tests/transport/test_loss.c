@@ -524,6 +524,35 @@ static void no_answer__to_a_read_ends_after_the_retries(void)
 	pair_free(&p);
 }
 
+/* Where one sends for many: of what has yet to be sent, the peer is not asked. */
+static void sent_late__is_not_the_peers_silence(void)
+{
+	struct pair_params params;
+	struct losses l = { };
+	struct watch w;
+	struct pair p;
+	u32 i;
+
+	pair_params_default(&params, 2);
+	params.cfg[0].timeout_ns = 10 * MSEC;
+	params.cfg[0].retry_cnt = 1;
+	start(&p, &w, &l, &params);
+	stream(&p, 0, 1);
+	pair_finish(&p, SEC);
+	write_some(&p, 0, 5000);
+	host_submit(&p.host[0]);
+	for (i = 0; i < 10; i++) {
+		p.events.now += 50 * MSEC;
+		medge_conn_timeout(p.host[0].conn, pair_now(&p));
+	}
+	CHECK(!p.host[0].failed);
+	pair_poll(&p, 0);
+	pair_finish(&p, SEC);
+	CHECK_EQ(p.host[0].count.acks_sent, 0);
+	CHECK_EQ(stats(&p, 0)->probes, 0);
+	pair_free(&p);
+}
+
 /* Timeout 0: it may take for ever, and then goes on. */
 static void infinite_timeout__outlives_a_minute(void)
 {
@@ -570,6 +599,7 @@ int main(int argc, char **argv)
 	RUN(nobody_there__ends_after_the_retries);
 	RUN(no_carrier__ends_after_the_retries);
 	RUN(no_answer__to_a_read_ends_after_the_retries);
+	RUN(sent_late__is_not_the_peers_silence);
 	RUN(infinite_timeout__outlives_a_minute);
 	return direct_end("test_loss");
 }

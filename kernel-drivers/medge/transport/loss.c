@@ -379,8 +379,9 @@ static u64 pto(const struct medge_conn *c)
 			wait = max(wait, 2 * (path_rtt(path) ?:
 					      2ull * MEDGE_RTT_GUESS));
 	}
+	/* The peer has a timer for that, which may be late, too. */
 	if (!c->last_ack_req)
-		wait += c->cfg.ack_delay_ns;
+		wait += c->cfg.ack_delay_ns + MEDGE_PTO_MIN;
 	return max(c->progress, medge_sent(c, c->snd_una)->time) +
 	       max_t(u64, wait, MEDGE_PTO_MIN);
 }
@@ -469,6 +470,15 @@ static bool overslept(struct medge_conn *c, u64 now, u64 at)
 	return true;
 }
 
+/*
+ * What is there could be sent, and nothing else is under way: who sends for many has
+ * yet to come to this one. The peer has not been silent, since it was told nothing.
+ */
+static bool is_our_turn(struct medge_conn *c, u64 now)
+{
+	return !in_flight(c) && !waiting(c) && !medge_conn_is_full(c, now);
+}
+
 void medge_loss_timeout(struct medge_conn *c, u64 now)
 {
 	u64 from = max(c->last_tx, c->progress);
@@ -478,7 +488,9 @@ void medge_loss_timeout(struct medge_conn *c, u64 now)
 	if (!in_flight(c) && !waiting(c) && !medge_sendq_wants(c))
 		return;
 	if (now >= from + medge_loss_rto(c) + c->grace) {
-		if (!overslept(c, now, from + medge_loss_rto(c)))
+		if (is_our_turn(c, now))
+			c->last_tx = now;
+		else if (!overslept(c, now, from + medge_loss_rto(c)))
 			expire(c, now);
 	} else if (in_flight(c) && !c->probed && !c->nlost &&
 		 now >= pto(c)) {
