@@ -121,9 +121,9 @@ static bool look_at_rings(struct medge_poller *poller)
 static void look_at_rails(struct medge_device *dev)
 {
 #ifdef CONFIG_NET_RX_BUSY_POLL
-	u32 i;
+	u32 i, end = READ_ONCE(dev->rails.end);
 
-	for (i = 0; i < READ_ONCE(dev->rails.end); i++) {
+	for (i = 0; i < end; i++) {
 		u32 napi = READ_ONCE(dev->poller.napi[i]);
 
 		if (napi)

@@ -28,7 +28,7 @@ static void round_with(struct path *p, u64 rtt, u32 marks, u32 lost)
 	u32 bytes = 0;
 
 	while (medge_cong_may_send(&p->cong, p->now)) {
-		medge_cong_sent(&p->cong, p->now, FRAME, true, false);
+		medge_cong_sent(&p->cong, p->now, FRAME, MEDGE_CONG_MORE);
 		bytes += FRAME;
 	}
 	p->now += rtt;
@@ -68,7 +68,7 @@ static void window_not_filled__stays(void)
 
 	path_init(&p);
 	for (i = 0; i < 10; i++) {
-		medge_cong_sent(&p.cong, p.now, FRAME, true, false);
+		medge_cong_sent(&p.cong, p.now, FRAME, MEDGE_CONG_MORE);
 		p.now += 50 * USEC;
 		medge_cong_acked(&p.cong, FRAME);
 		medge_cong_forgot(&p.cong, FRAME);
@@ -117,7 +117,7 @@ static void some_late_frames__are_no_queue(void)
 	path_init(&p);
 	rounds(&p, 3, 50 * USEC);
 	before = p.cong.window;
-	medge_cong_sent(&p.cong, p.now, FRAME, true, false);
+	medge_cong_sent(&p.cong, p.now, FRAME, MEDGE_CONG_MORE);
 	/* within a round: one in time, one late */
 	medge_cong_measured(&p.cong, p.now, p.now - 1, 50 * USEC);
 	p.now += 5 * MSEC;
@@ -197,7 +197,7 @@ static void below_a_frame__frames_are_paced(void)
 		round_trip(&p, 20 * MSEC);
 	}
 	CHECK(p.cong.window < FRAME && p.cong.window > 0);
-	medge_cong_sent(&p.cong, p.now, FRAME, true, false);
+	medge_cong_sent(&p.cong, p.now, FRAME, MEDGE_CONG_MORE);
 	medge_cong_acked(&p.cong, FRAME);
 	medge_cong_forgot(&p.cong, FRAME);
 	CHECK(!medge_cong_may_send(&p.cong, p.now));
@@ -219,9 +219,9 @@ static void one_go_after_the_other__asks_once_a_window(void)
 	path_init(&p);
 	p.cong.window = 5 * RUN_LEN;
 	for (i = 0; i < 20; i++) {
-		bool echo = medge_cong_sent(&p.cong, p.now, RUN_LEN, true, false);
+		bool echo = medge_cong_sent(&p.cong, p.now, RUN_LEN, MEDGE_CONG_MORE);
 
-		echo |= medge_cong_sent(&p.cong, p.now, FRAME, false, false);
+		echo |= medge_cong_sent(&p.cong, p.now, FRAME, 0);
 		CHECK(echo || medge_cong_may_send(&p.cong, p.now));
 		asked += echo;
 		p.now += 50 * USEC;
@@ -238,13 +238,13 @@ static void what_waits__asks_early(void)
 
 	path_init(&p);
 	p.cong.window = 5 * RUN_LEN;
-	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, true, false));
-	CHECK(medge_cong_sent(&p.cong, p.now, RUN_LEN, true, false));
+	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, MEDGE_CONG_MORE));
+	CHECK(medge_cong_sent(&p.cong, p.now, RUN_LEN, MEDGE_CONG_MORE));
 	path_init(&p);
 	p.cong.window = 5 * RUN_LEN;
-	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, true, false));
-	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, false, false));
-	CHECK(medge_cong_sent(&p.cong, p.now + 1, RUN_LEN, false, false));
+	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, MEDGE_CONG_MORE));
+	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, 0));
+	CHECK(medge_cong_sent(&p.cong, p.now + 1, RUN_LEN, 0));
 }
 
 /* An ack that is due anyway is taken for the measure, if the next one is not far. */
@@ -254,13 +254,13 @@ static void asked_for_its_ack__is_measured_with_it(void)
 
 	path_init(&p);
 	p.cong.window = 16 * RUN_LEN;
-	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, true, true));
-	CHECK(medge_cong_sent(&p.cong, p.now, RUN_LEN, true, true));
+	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, MEDGE_CONG_MORE | MEDGE_CONG_ASKED));
+	CHECK(medge_cong_sent(&p.cong, p.now, RUN_LEN, MEDGE_CONG_MORE | MEDGE_CONG_ASKED));
 	/* and the count begins anew */
-	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, true, true));
-	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, true, false));
-	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, true, false));
-	CHECK(medge_cong_sent(&p.cong, p.now, RUN_LEN, true, false));
+	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, MEDGE_CONG_MORE | MEDGE_CONG_ASKED));
+	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, MEDGE_CONG_MORE));
+	CHECK(!medge_cong_sent(&p.cong, p.now, RUN_LEN, MEDGE_CONG_MORE));
+	CHECK(medge_cong_sent(&p.cong, p.now, RUN_LEN, MEDGE_CONG_MORE));
 }
 
 /*
@@ -281,7 +281,7 @@ static void short_frames_of_a_paced_flow__fill_its_window(void)
 		if (until != ~0ULL)
 			p.now = max(p.now, until);
 		CHECK(medge_cong_may_send(&p.cong, p.now));
-		CHECK(medge_cong_sent(&p.cong, p.now, bytes, true, false));
+		CHECK(medge_cong_sent(&p.cong, p.now, bytes, MEDGE_CONG_MORE));
 		CHECK(!medge_cong_may_send(&p.cong, p.now));
 		p.now += 50 * USEC;
 		medge_cong_forgot(&p.cong, bytes);

@@ -141,9 +141,9 @@ static u32 unasked_max(const struct medge_cong *g, u32 bytes, bool more)
 	return max(g->window / PARTS, min(g->window / 2, 2 * g->frame));
 }
 
-bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, bool more,
-		     bool asked)
+bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, u8 how)
 {
+	bool more = how & MEDGE_CONG_MORE;
 	u32 most;
 
 	if (!g->inflight)
@@ -157,9 +157,11 @@ bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, bool more,
 	g->unasked += bytes;
 	/* Who is paced waits for each frame's ack, be it shorter than the window. */
 	g->limited |= g->inflight >= g->window || (is_paced(g) && more);
-	most = unasked_max(g, bytes, more);
-	if (!is_paced(g) && g->unasked < (asked ? most / 2 : most))
-		return false;
+	if (!is_paced(g)) {
+		most = unasked_max(g, bytes, more);
+		if (g->unasked < (how & MEDGE_CONG_ASKED ? most / 2 : most))
+			return false;
+	}
 	g->unasked = 0;
 	return true;
 }

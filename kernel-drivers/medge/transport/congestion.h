@@ -80,12 +80,16 @@ u64 medge_cong_paced_until(const struct medge_cong *g);
 /* Bytes that go out in one piece at most, so that acks are news. */
 u32 medge_cong_run(const struct medge_cong *g);
 
+enum medge_cong_how {
+	MEDGE_CONG_MORE = BIT(0),	/* more waits to be sent */
+	MEDGE_CONG_ASKED = BIT(1),	/* the last is asked for its ack */
+};
+
 /*
- * @bytes are sent, and @more waits. Return: the last of them must be echoed, to be
- * measured; rather one that is @asked for its ack, as that will do for both.
+ * @bytes are sent, @how: enum medge_cong_how. Return: the last of them must be echoed,
+ * to be measured; rather one that is asked for its ack, as that will do for both.
  */
-bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, bool more,
-		     bool asked);
+bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, u8 how);
 /* @bytes are no longer in flight, for whatever reason: */
 static inline void medge_cong_forgot(struct medge_cong *g, u32 bytes)
 {

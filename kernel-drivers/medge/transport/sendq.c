@@ -205,6 +205,7 @@ static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 		   u32 op_no, u32 index, u8 flags)
 {
 	struct medge_conn_path *path = &c->paths[tx->path];
+	u8 how = c->unsent ? MEDGE_CONG_MORE : 0;
 	struct medge_sent *last;
 	u32 i, keep, sent = 0;
 
@@ -228,8 +229,9 @@ static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 	medge_sched_charge(c, tx->path, tx->len);
 	if (!path->cong.inflight)
 		path->since = c->clock;
-	if (medge_cong_sent(&path->cong, now, sent, c->unsent,
-			    last->flags & MEDGE_SENT_ACK_REQ))
+	if (last->flags & MEDGE_SENT_ACK_REQ)
+		how |= MEDGE_CONG_ASKED;
+	if (medge_cong_sent(&path->cong, now, sent, how))
 		last->flags |= MEDGE_SENT_ECHO;
 	path->report.frames += tx->nframes;
 	path->report.bytes += tx->len;
