@@ -4,6 +4,7 @@
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 
+#include "bundle.h"
 #include "rail.h"
 #include "seal.h"
 
@@ -14,8 +15,12 @@ static struct sk_buff *cut_superframe(struct sk_buff *skb,
 	u32 hdr_off = skb->data - skb_mac_header(skb);
 	struct sk_buff *segs, *seg;
 	u32 count = 0, i = 0, sealed;
-	int seal_len = medge_seal_len(skb);
+	int seal_len;
 
+	/* Each has its own header, but the Ethernet's. */
+	if (medge_is_bundle(skb))
+		return skb_segment_list(skb, features, hdr_off);
+	seal_len = medge_seal_len(skb);
 	if (seal_len < 0 || !pskb_may_pull(skb, seal_len + MEDGE_HDR_LEN))
 		return ERR_PTR(-EINVAL);
 	sealed = seal_len ? medge_seal_frames(skb->data) : 0;

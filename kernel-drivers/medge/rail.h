@@ -217,6 +217,9 @@ void medge_rails_unlisten(struct medge_device *dev, const u8 *mac);
 bool medge_rail_xmit(struct medge_device *dev, u32 rail,
 		     const struct medge_l2 *to, struct sk_buff *skb, bool more,
 		     bool again);
+/* Can that be given bundles, for that device? */
+bool medge_rail_bundles(struct medge_device *dev, u32 rail,
+			const struct medge_l2 *to);
 
 /* The same, but never sealed: what nodes tell each other of keys. */
 void medge_rail_xmit_clear(struct medge_device *dev, u32 rail,

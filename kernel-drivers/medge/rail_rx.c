@@ -3,6 +3,7 @@
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
 
+#include "bundle.h"
 #include "device.h"
 #include "join.h"
 #include "keys.h"
@@ -78,6 +79,7 @@ int medge_rail_receive(struct sk_buff *skb, struct net_device *netdev,
 {
 	struct medge_rail *rail = container_of(pt, struct medge_rail, pt);
 	struct medge_device *dev = rail->dev;
+	struct sk_buff *others = NULL, *next;
 	struct medge_rx_l2 l2;
 	u32 frames;
 
@@ -107,7 +109,15 @@ int medge_rail_receive(struct sk_buff *skb, struct net_device *netdev,
 	if (unlikely(medge_seals(dev) || medge_is_wrapped(skb->data)) &&
 	    !take_seal(rail, skb, &l2))
 		goto drop;
+	if (medge_is_bundle(skb) && medge_bundle_split(skb, &others)) {
+		medge_count(dev, rx_no_memory);
+		goto drop;
+	}
 	medge_join_receive(rail, skb, &l2);
+	skb_list_walk_safe(others, skb, next) {
+		skb_mark_not_on_list(skb);
+		medge_join_receive(rail, skb, &l2);
+	}
 	return NET_RX_SUCCESS;
 
 drop:

@@ -91,6 +91,23 @@ void medge_rail_xmit_clear(struct medge_device *dev, u32 rail_index,
 	rcu_read_unlock();
 }
 
+bool medge_rail_bundles(struct medge_device *dev, u32 rail_index,
+			const struct medge_l2 *to)
+{
+	const netdev_features_t list = NETIF_F_FRAGLIST | NETIF_F_GSO_FRAGLIST;
+	struct medge_rail *rail;
+	bool may;
+
+	if (medge_seals(dev))
+		return false;
+	rcu_read_lock();
+	rail = rcu_dereference(dev->rails.rail[rail_index]);
+	may = rail && !(list & ~rail->netdev->features) &&
+	      !medge_loop_find(rail, to);
+	rcu_read_unlock();
+	return may;
+}
+
 bool medge_rail_xmit(struct medge_device *dev, u32 rail_index,
 		     const struct medge_l2 *to, struct sk_buff *skb, bool more,
 		     bool again)

@@ -5,6 +5,7 @@
 
 #include <linux/skbuff.h>
 
+#include "bundle.h"
 #include "device.h"
 #include "transport/wire.h"
 
@@ -80,7 +81,9 @@ static inline u32 medge_skb_wire_bytes(const struct sk_buff *skb, u32 frames)
 {
 	u32 more = ETH_HLEN + MEDGE_HDR_LEN;
 
-	if (medge_is_sealed(skb->data))
+	if (medge_is_bundle(skb))
+		more = ETH_HLEN;
+	else if (medge_is_sealed(skb->data))
 		more += medge_seal_head(skb->data);
 	return skb->len + ETH_HLEN + (frames - 1) * more;
 }

@@ -4,6 +4,7 @@
 #include <linux/skbuff.h>
 
 #include "build.h"
+#include "bundle.h"
 #include "device.h"
 #include "loop.h"
 #include "post.h"
@@ -91,6 +92,35 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 		medge_timer_kick(qp);
 }
 
+/* What goes again goes by itself: who spoils bundles is not to have all of it. */
+static bool goes_along(const struct sk_buff *skb, const struct medge_tx_cb *cb,
+		       struct sk_buff *other)
+{
+	const struct medge_tx_cb *o = medge_tx_cb(other);
+
+	return medge_bundle_fits(skb, other) && !cb->again && !o->again &&
+	       ether_addr_equal(cb->dmac, o->dmac);
+}
+
+/* Take those that go along with @skb from the batch; none overtakes another of its rail. */
+static void bundle(struct medge_device *dev, struct medge_send_batch *out,
+		   struct sk_buff *skb, const struct medge_tx_cb *cb)
+{
+	struct sk_buff *other, *next, *last = NULL;
+
+	if (!medge_is_plain(skb))
+		return;
+	skb_queue_walk_safe(&out->skbs, other, next) {
+		if (medge_tx_cb(other)->rail != cb->rail)
+			continue;
+		if (!goes_along(skb, cb, other) ||
+		    !(last || medge_rail_bundles(dev, cb->rail, &out->l2)))
+			return;
+		__skb_unlink(other, &out->skbs);
+		medge_bundle_add(skb, &last, other);
+	}
+}
+
 /* Return: the peer is near, and has had some of it. */
 static bool xmit_batch(struct medge_device *dev, struct medge_send_batch *out)
 {
@@ -100,8 +130,9 @@ static bool xmit_batch(struct medge_device *dev, struct medge_send_batch *out)
 	while ((skb = __skb_dequeue(&out->skbs))) {
 		struct medge_tx_cb cb = *medge_tx_cb(skb);
 
-		next = skb_peek(&out->skbs);
 		ether_addr_copy(out->l2.dmac, cb.dmac);
+		bundle(dev, out, skb, &cb);
+		next = skb_peek(&out->skbs);
 		near |= medge_rail_xmit(dev, cb.rail, &out->l2, skb,
 					next && medge_tx_cb(next)->rail == cb.rail,
 					cb.again);

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The same core over rails that lose, duplicate and reorder frames: everything
-# finishes, and every byte is right.
+# The same core over rails that lose, duplicate and reorder frames, and cut what goes
+# as one: everything finishes, and every byte is right.
 #
 #   lossy.sh [--short] [NETEM...]    in tc's words; SEED=N repeats a run
 #
@@ -63,7 +63,7 @@ asks() {
 # What rails cut is joined again where it comes in order; a frame that somebody else has, too, is left alone. That is who
 # listens, as long as he keeps up.
 joined() {
-	local joined skbs listener
+	local joined skbs
 	whole off
 	joined=$(hw_counter "$DEV_B" rx_joined) skbs=$(hw_counter "$DEV_B" rx_skbs)
 	bench "ib_write_bw, cut" perftest "$LIMIT" ib_write_bw -s 1048576 -n 100
@@ -71,6 +71,13 @@ joined() {
 	echo "of $skbs frames $joined were joined to others"
 	((2 * joined > skbs)) || failed "frames that were cut are not joined"
 	run "verbs_pattern, cut" "$LIMIT" "$pattern" --seed "$SEED" --rounds 20
+	listened_to "verbs_pattern, cut"
+	whole on
+}
+
+# listened_to LABEL: to all that comes to b, by who has what we have.
+listened_to() {
+	local listener
 	on b python3 -c '
 import socket
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -80,15 +87,31 @@ while True:
 ' >"$WORK/listener" &
 	listener=$!
 	until [[ -s $WORK/listener ]]; do sleep 0.1; done
-	run "verbs_pattern, cut, and somebody listens" "$LIMIT" "$pattern" --seed "$SEED" --rounds 10
+	run "$1, and somebody listens" "$LIMIT" "$pattern" --seed "$SEED" --rounds 10
 	{ kill "$listener" && wait "$listener"; } 2>/dev/null
-	whole on
+}
+
+# Frames of small ops go through the stack together, also where somebody listens; a qdisc that may send less at once
+# than what is in a bundle has it cut, which was given to it since the rail itself would take it.
+bundled() {
+	local skbs frames
+	skbs=$(hw_counter "$DEV_A" tx_skbs) frames=$(hw_counter "$DEV_A" tx_frames)
+	bench "ib_write_bw, small" perftest "$LIMIT" ib_write_bw -s "$((MTU / 5))" -l 32 -n 3200
+	skbs=$(($(hw_counter "$DEV_A" tx_skbs) - skbs)) frames=$(($(hw_counter "$DEV_A" tx_frames) - frames))
+	echo "$frames frames were sent as $skbs"
+	((2 * skbs < frames)) || failed "frames of small ops are not bundled"
+	listened_to "verbs_pattern"
+	all_rails add tbf rate 2gbit burst 20kb limit 100mb
+	bench "ib_write_bw, small, cut by a qdisc" perftest "$LIMIT" ib_write_bw -s "$((MTU / 5))" -l 32 -n 3200
+	run "verbs_pattern, cut by a qdisc" "$LIMIT" "$pattern" --seed "$SEED" --rounds 10
+	repair
 }
 
 choose_seed
 pattern=$(program verbs_pattern) && order=$(program verbs_order) && errors=$(program verbs_errors) || exit
 echo "each rail: $*"
 joined
+bundled
 heard_late
 impair "$@"
 run verbs_pattern "$LIMIT" "$pattern" --seed "$SEED" --rounds 100
