@@ -16,17 +16,22 @@ void medge_bundle_add(struct sk_buff *head, struct sk_buff **last,
 		si->frag_list = skb;
 	}
 	*last = skb;
+	/* Where skb_segment_list() is to put its Ethernet header in front. */
+	skb_reset_network_header(skb);
+	skb_reset_transport_header(skb);
 	si->gso_segs++;
 	head->len += skb->len;
 	head->data_len += skb->len;
 	head->truesize += skb->truesize;
 }
 
-/* Each as our own: who has a clone of the bundle has the same frames. */
-static struct sk_buff *own(struct sk_buff *list, struct net_device *dev)
+/* Each of @list as our own: who has a clone of the bundle has the same frames. */
+static void own(struct sk_buff *list, struct net_device *dev,
+		struct sk_buff **others)
 {
-	struct sk_buff *first = NULL, **end = &first, *skb, *next;
+	struct sk_buff *skb, *next;
 
+	*others = NULL;
 	skb_list_walk_safe(list, skb, next) {
 		skb = skb_share_check(skb, GFP_ATOMIC);
 		if (!skb)
@@ -34,10 +39,9 @@ static struct sk_buff *own(struct sk_buff *list, struct net_device *dev)
 		/* Only now: others go along the list yet. */
 		skb_mark_not_on_list(skb);
 		skb->dev = dev;
-		*end = skb;
-		end = &skb->next;
+		*others = skb;
+		others = &skb->next;
 	}
-	return first;
 }
 
 int medge_bundle_split(struct sk_buff *head, struct sk_buff **others)
@@ -59,6 +63,6 @@ int medge_bundle_split(struct sk_buff *head, struct sk_buff **others)
 		head->data_len -= skb->len;
 		head->truesize -= skb->truesize;
 	}
-	*others = own(list, head->dev);
+	own(list, head->dev, others);
 	return 0;
 }

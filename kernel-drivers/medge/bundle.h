@@ -20,9 +20,11 @@ static inline bool medge_is_plain(const struct sk_buff *skb)
 	return !skb_is_gso(skb) && !skb_has_frag_list(skb);
 }
 
+/* Drivers make lists, too, of what came in pieces; but not of that type. */
 static inline bool medge_is_bundle(const struct sk_buff *skb)
 {
-	return skb_is_gso(skb) && skb_has_frag_list(skb);
+	return skb_has_frag_list(skb) &&
+	       skb_shinfo(skb)->gso_type == SKB_GSO_FRAGLIST;
 }
 
 /* @head: plain, or a bundle. */

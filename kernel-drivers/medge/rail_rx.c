@@ -70,6 +70,29 @@ static bool take_seal(struct medge_rail *rail, struct sk_buff *skb,
 	return true;
 }
 
+static bool is_runt(struct medge_device *dev, struct sk_buff *skb)
+{
+	if (pskb_may_pull(skb, sizeof(struct medge_frame_hdr)))
+		return false;
+	medge_count_drop(dev, MEDGE_DROP_RUNT);
+	return true;
+}
+
+/* Of a bundle, those behind the first. */
+static void receive_others(struct medge_rail *rail, struct sk_buff *others,
+			   const struct medge_rx_l2 *l2)
+{
+	struct sk_buff *skb, *next;
+
+	skb_list_walk_safe(others, skb, next) {
+		skb_mark_not_on_list(skb);
+		if (is_runt(rail->dev, skb))
+			kfree_skb(skb);
+		else
+			medge_join_receive(rail, skb, l2);
+	}
+}
+
 /*
  * Sits on the rail itself: on a bond's inactive slave the bond keeps everything
  * from itself, but not from us. In softirq, RCU read side.
@@ -79,7 +102,7 @@ int medge_rail_receive(struct sk_buff *skb, struct net_device *netdev,
 {
 	struct medge_rail *rail = container_of(pt, struct medge_rail, pt);
 	struct medge_device *dev = rail->dev;
-	struct sk_buff *others = NULL, *next;
+	struct sk_buff *others = NULL;
 	struct medge_rx_l2 l2;
 	u32 frames;
 
@@ -93,10 +116,8 @@ int medge_rail_receive(struct sk_buff *skb, struct net_device *netdev,
 		medge_count(dev, rx_not_ours);
 		goto drop;
 	}
-	if (!pskb_may_pull(skb, sizeof(struct medge_frame_hdr))) {
-		medge_count_drop(dev, MEDGE_DROP_RUNT);
+	if (is_runt(dev, skb))
 		goto drop;
-	}
 	frames = medge_skb_frames(skb);
 	medge_count(dev, rx_skbs);
 	if (medge_poller_is_at_it(&dev->poller))
@@ -114,10 +135,7 @@ int medge_rail_receive(struct sk_buff *skb, struct net_device *netdev,
 		goto drop;
 	}
 	medge_join_receive(rail, skb, &l2);
-	skb_list_walk_safe(others, skb, next) {
-		skb_mark_not_on_list(skb);
-		medge_join_receive(rail, skb, &l2);
-	}
+	receive_others(rail, others, &l2);
 	return NET_RX_SUCCESS;
 
 drop:

@@ -12,15 +12,16 @@
 static void push_eth_header(struct sk_buff *skb, const u8 *dmac, const u8 *smac)
 {
 	struct ethhdr *eth;
-	u32 seal_len = 0;
+	u32 each = MEDGE_HDR_LEN;
 
-	if (medge_is_sealed(skb->data))
-		seal_len = medge_seal_head(skb->data) +
-			   medge_seal_each(skb->data);
+	if (medge_is_bundle(skb))
+		each = 0;
+	else if (medge_is_sealed(skb->data))
+		each += medge_seal_head(skb->data) + medge_seal_each(skb->data);
 
-	/* Who cuts superframes, and who counts their bytes, looks for these. */
+	/* Who cuts, and who counts bytes, takes what is before the latter for each frame's. */
 	skb_reset_network_header(skb);
-	skb_set_transport_header(skb, seal_len + MEDGE_HDR_LEN);
+	skb_set_transport_header(skb, each);
 	eth = skb_push(skb, ETH_HLEN);
 	ether_addr_copy(eth->h_dest, dmac);
 	ether_addr_copy(eth->h_source, smac);

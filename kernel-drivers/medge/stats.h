@@ -22,7 +22,7 @@ struct rdma_hw_stats;
 
 /* X(field): the field's name is also the name shown. */
 #define MEDGE_DEVICE_COUNTERS(X)					\
-	X(tx_skbs)		/* handed to a rail; a superframe is one */	\
+	X(tx_skbs)		/* handed to a rail; a superframe or bundle is one */ \
 	X(tx_errors)		/* a rail is gone, full, or refused the skb */	\
 	X(rx_skbs)		/* taken from a rail */			\
 	X(rx_polled)		/* of rx_skbs: by the poller, without a softirq */ \
