@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Superframes: cut into frames where a device cannot take them whole. */
+/* Superframes and bundles: cut into frames where a device cannot take them whole. */
 #include <linux/etherdevice.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
@@ -15,12 +15,8 @@ static struct sk_buff *cut_superframe(struct sk_buff *skb,
 	u32 hdr_off = skb->data - skb_mac_header(skb);
 	struct sk_buff *segs, *seg;
 	u32 count = 0, i = 0, sealed;
-	int seal_len;
+	int seal_len = medge_seal_len(skb);
 
-	/* Each has its own header, but the Ethernet's. */
-	if (medge_is_bundle(skb))
-		return skb_segment_list(skb, features, hdr_off);
-	seal_len = medge_seal_len(skb);
 	if (seal_len < 0 || !pskb_may_pull(skb, seal_len + MEDGE_HDR_LEN))
 		return ERR_PTR(-EINVAL);
 	sealed = seal_len ? medge_seal_frames(skb->data) : 0;
@@ -51,11 +47,20 @@ static struct sk_buff *cut_superframe(struct sk_buff *skb,
 	return segs;
 }
 
+/* skb->data as above. Those in a bundle have a header each, but the Ethernet's. */
+static struct sk_buff *cut(struct sk_buff *skb, netdev_features_t features)
+{
+	if (medge_is_bundle(skb))
+		return skb_segment_list(skb, features,
+					skb->data - skb_mac_header(skb));
+	return cut_superframe(skb, features);
+}
+
 static struct packet_offload offload = {
 	.type = cpu_to_be16(MEDGE_ETHERTYPE),
 	.priority = 15,
 	.callbacks = {
-		.gso_segment = cut_superframe,
+		.gso_segment = cut,
 	},
 };
 
