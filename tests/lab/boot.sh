@@ -32,6 +32,7 @@ boot_prepare() {
 	# Its build has the tests' programs, too, which run on the peers.
 	once provider PROVIDER -- provider_build
 	boot_run_dir
+	provider_show "$RUN/provider"
 }
 
 # once NAME [VARIABLE...] -- COMMAND: COMMAND builds something, and sets the variables. The boots of one lab test believe
@@ -82,7 +83,7 @@ boot_plan() {
 	MHZ=$(awk -F: '/^cpu MHz/ { sum += $2; n++ } END { printf "%.3f", n ? sum / n : 1000 }' /proc/cpuinfo)
 	export -p | grep -vE '^declare -x (BASH[A-Z_]*|SHELLOPTS|PWD|OLDPWD|SHLVL|TMPDIR)(=|$)' | boot_whole_declarations
 	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES NODES RAILS MTU RATE NETEM BOND_MODE CPUS KERNEL KERNEL_DIR TIMEOUT MACHINE \
-		MODULE MODULES PROVIDER INTERACTIVE TTY_SIZE MHZ COMMAND
+		MODULE MODULES PROVIDER PROVIDER_LIBRARIES PLUGIN_DIRS INTERACTIVE TTY_SIZE MHZ COMMAND
 }
 
 # Without the variables above, a value of several lines may have lost its first one.

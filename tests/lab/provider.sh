@@ -27,6 +27,25 @@ provider_build() {
 	say "provider is up to date ($((SECONDS - began)) s)"
 }
 
+# provider_show DIR: a copy of PROVIDER in DIR for one guest, which later builds leave alone. Sets PLUGIN_DIRS to the
+# directories in it that the guest is to see instead of its own, and PROVIDER_LIBRARIES to that of the library: libibverbs
+# looks in the former only, while programs can be told of the latter. Made here, for a debug kernel takes seconds for it.
+provider_show() {
+	local to=$1 dir plugin
+	PLUGIN_DIRS=()
+	cp -al "$PROVIDER" "$to"
+	PROVIDER_LIBRARIES=$(dirname "$(find "$to" -name libmedge.so.1)")
+	while read -r dir; do
+		[[ -d /$dir ]] || continue
+		# A link among ours leads into the copy; and beside ours is what is there.
+		for plugin in "$to/$dir"/*; do
+			[[ ! -L $plugin ]] || ln -sfn "$(realpath "$plugin")" "$plugin"
+		done
+		cp -an "/$dir/." "$to/$dir/"
+		PLUGIN_DIRS+=("$dir")
+	done < <(find "$to" -type d \( -name libibverbs -o -name libibverbs.d \) -printf '%P\n')
+}
+
 # provider_parts BUILD: each component can be installed alone; together they are all there is, and no file is of two.
 provider_parts() {
 	local build=$1 stage=$1/stage part

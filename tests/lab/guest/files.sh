@@ -28,7 +28,7 @@ mount_files() {
 	/run/* | /dev/* | /var/tmp/*) mount_host "$(dirname "${SCRIPT[0]}")" ;;
 	esac
 	show_cpu_clock
-	[[ ! $PROVIDER ]] || show_provider
+	show_provider
 	ln -s "$LAB/guest/on" /run/lab/bin/on
 }
 
@@ -40,24 +40,10 @@ mount_writable() {
 	esac
 }
 
-# Install the provider: libibverbs finds it where a package would have put it. The library's own directory is the
-# host's and read-only: the script is told where the library is instead.
+# Where libibverbs looks for plugins it finds the provider's, as if a package had put them there.
 show_provider() {
-	local to=/run/lab/provider dir
-	mkdir -p "$to"
-	cp -a "$PROVIDER/." "$to/"
-	PROVIDER_LIBRARIES=$(dirname "$(find "$to" -name libmedge.so.1)")
-	while read -r dir; do
-		[[ ! -d /$dir ]] || show_plugins "$to/$dir" "/$dir"
-	done < <(find "$to" -type d \( -name libibverbs -o -name libibverbs.d \) -printf '%P\n')
-}
-
-# show_plugins COPY DIRECTORY: ours beside what is there. A link among ours leads into the copy.
-show_plugins() {
-	local plugin
-	for plugin in "$1"/*; do
-		[[ ! -L $plugin ]] || ln -sfn "$(realpath "$plugin")" "$plugin"
+	local dir
+	for dir in "${PLUGIN_DIRS[@]}"; do
+		mount -n --bind "$RUN/provider/$dir" "/$dir"
 	done
-	cp -an "$2/." "$1/"
-	mount -n --bind "$1" "$2"
 }

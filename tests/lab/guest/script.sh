@@ -8,7 +8,7 @@ script_run() {
 		export DEV_C DEV_D IP_C IP_D IP6_C IP6_D GID_C GID_D NETDEV_C NETDEV_D NODES
 		export DEV_A DEV_B IP_A IP_B IP6_A IP6_B GID_A GID_B NETDEV_A NETDEV_B TYPE RAILS MTU KERNEL LAB_OUT
 		export RATE NETEM BOND_MODE CPUS LAB_REPO=$REPO LAB_BUILD=${PROVIDER%/stage}/build PATH="/run/lab/bin:${PATH:-/usr/bin:/bin}:/usr/local/sbin:/usr/sbin:/sbin"
-		[[ ! ${PROVIDER_LIBRARIES:-} ]] || export LD_LIBRARY_PATH=$PROVIDER_LIBRARIES${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+		export LD_LIBRARY_PATH=$PROVIDER_LIBRARIES${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 		[[ $INTERACTIVE ]] || export TERM=dumb
 		ulimit -l unlimited
 		ulimit -n 65536
