@@ -11,12 +11,12 @@
 #
 # Without a part: all but bench. SEED=N repeats a run.
 #
-# lab beside: --type medge --rails 2 --mtu 9000 -- calls fuzz lies messages death rails
-# lab beside: --type medge --rails 2 --mtu 1500 --kernel debug -- fuzz lies messages
+# lab beside: --rails 2 --mtu 9000 -- calls fuzz lies messages death rails
+# lab beside: --rails 2 --mtu 1500 --kernel debug -- fuzz lies messages
 # lab beside: --type rxe,siw --rails 2 --mtu 9000 -- calls fuzz messages death
-# lab beside: --type medge --nodes 4 --rails 2 --mtu 9000 --netem 'loss 1%' -- messages examples
-# lab: --type medge --rails 2 --mtu 9000 -- bench
-# lab long: --type medge --nodes 4 --rails 2 --mtu 9000 --timeout 900 -- --calls 1000000 --rounds 400 messages fuzz
+# lab beside: --nodes 4 --rails 2 --mtu 9000 --netem 'loss 1%' -- messages examples
+# lab: --rails 2 --mtu 9000 -- bench
+# lab long: --nodes 4 --rails 2 --mtu 9000 --timeout 900 -- --calls 1000000 --rounds 400 messages fuzz
 # shellcheck disable=SC2317 # called by the name given as an argument
 set -u
 # shellcheck source=tests/verbs/lib.sh

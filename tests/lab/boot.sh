@@ -10,7 +10,7 @@ BOOT_LIMIT=90 SETUP_LIMIT=60 TEARDOWN_LIMIT=120
 RUNS_KEPT=40
 
 # boot_script COMMAND ARG...: boot with the options of options.sh, run COMMAND for each type in the guest, and
-# leave the exit status in STATUS.
+# leave the exit status in STATUS. With SEVERAL, the word --next stands before another command, which has devices of its own.
 boot_script() {
 	boot_prepare
 	boot_plan "$@" >"$RUN/plan"
@@ -83,7 +83,7 @@ boot_plan() {
 	MHZ=$(awk -F: '/^cpu MHz/ { sum += $2; n++ } END { printf "%.3f", n ? sum / n : 1000 }' /proc/cpuinfo)
 	export -p | grep -vE '^declare -x (BASH[A-Z_]*|SHELLOPTS|PWD|OLDPWD|SHLVL|TMPDIR)(=|$)' | boot_whole_declarations
 	declare -p SCRIPT DIRECTORY LAB REPO RUN TYPES NODES RAILS MTU RATE NETEM BOND_MODE CPUS KERNEL KERNEL_DIR TIMEOUT MACHINE \
-		MODULE MODULES PROVIDER PROVIDER_LIBRARIES PLUGIN_DIRS INTERACTIVE TTY_SIZE MHZ COMMAND
+		MODULE MODULES PROVIDER PROVIDER_LIBRARIES PLUGIN_DIRS INTERACTIVE SEVERAL TTY_SIZE MHZ COMMAND
 }
 
 # Without the variables above, a value of several lines may have lost its first one.
@@ -190,7 +190,7 @@ boot_follow() {
 	case ${words[0]} in
 	phase)
 		[[ ${words[*]:1} != setup || $PHASE == boot ]] || VERDICT=rebooted
-		PHASE=${words[*]:1}
+		PHASE=${words[*]:1:2}
 		case ${words[1]} in
 		setup) deadline=$((SECONDS + SETUP_LIMIT)) ;;
 		script) deadline=$((SECONDS + TIMEOUT + 3)) ;;

@@ -26,13 +26,14 @@ PASSED=0 FAILED=0 SKIPPED=0
 # By process: what runs now.
 declare -A RUNNING=() BEGAN=()
 
-# entry NAME COMMAND...: called by the suite for each test. As many run side by side as there are CPUs.
+# entry NAME COMMAND...: called by the suite for each test, or for those that one boot runs, a line each. As many run side by
+# side as there are CPUs.
 entry() {
 	local name=$1
 	shift
 	wanted "$name" || return 0
 	if [[ $LIST ]]; then
-		NAMES+=("$name")
+		mapfile -tO "${#NAMES[@]}" NAMES <<<"$name"
 		return
 	fi
 	while ((${#RUNNING[@]} >= JOBS)); do
@@ -57,36 +58,63 @@ entries_end() {
 
 # Wait until one has ended, and tell how.
 entry_end() {
-	local pid='' status=0 name log
+	local pid='' status=0 took tests log
 	wait -n -p pid "${!RUNNING[@]}" || status=$?
 	[[ $pid ]] || return 0
-	name=${RUNNING[$pid]}
-	log=$(log_of "$name")
+	took=$((SECONDS - BEGAN[$pid]))
+	log=$(log_of "${RUNNING[$pid]}")
+	mapfile -t tests <<<"${RUNNING[$pid]}"
 	unset "RUNNING[$pid]"
-	case $status in
+	if ((${#tests[@]} == 1)); then
+		verdict "$status" "$took" "${tests[0]}" "$log"
+	else
+		boot_end "$status" "$took" "$log" "${tests[@]}"
+	fi
+}
+
+# boot_end STATUS SECONDS LOG TEST...: each has a log of its own, with what the lab says of their boot. One that did not
+# come to its end ended as the boot did; and if all is well but the boot, that is one more that failed.
+boot_end() {
+	local status=$1 took=$2 log=$3 test own number=0 ended seconds well=1
+	shift 3
+	for test; do
+		number=$((number + 1))
+		own=$(log_of "$test")
+		awk -v number="$number" '
+			$1 == ">>>" { of = $2; next }
+			$1 == "<<<" { of = ""; next }
+			of == "" || of == number
+		' "$log" >"$own"
+		read -r ended seconds < <(sed -n "s/^<<< $number //p" "$log") || ended=$((status ? status : 126)) seconds=$took
+		[[ $ended == 0 || $ended == 77 ]] || well=
+		verdict "$ended" "$seconds" "$test" "$own"
+	done
+	[[ ! $well ]] || ((status == 0 || status == 77)) || verdict "$status" "$took" "the boot of ${*%% *}" "$log"
+}
+
+# verdict STATUS SECONDS TEST LOG
+verdict() {
+	case $1 in
 	0)
 		PASSED=$((PASSED + 1))
-		verdict PASS
+		printf 'PASS  %5d s  %s\n' "$2" "$3"
 		;;
 	77)
 		SKIPPED=$((SKIPPED + 1))
-		verdict SKIP "$(tail -n1 "$log")"
+		printf 'SKIP  %5d s  %s  (%s)\n' "$2" "$3" "$(tail -n1 "$4")"
 		;;
 	*)
 		FAILED=$((FAILED + 1))
-		verdict FAIL "status $status; log: $log"
-		tail -n 40 "$log" | sed 's/^/    /'
+		printf 'FAIL  %5d s  %s  (status %s; log: %s)\n' "$2" "$3" "$1" "$4"
+		tail -n 40 "$4" | sed 's/^/    /'
 		;;
 	esac
 }
 
-# Of the test that entry_end is about.
-verdict() {
-	printf '%s  %5d s  %s%s\n' "$1" "$((SECONDS - BEGAN[$pid]))" "$name" "${2:+  ($2)}"
-}
-
 log_of() {
-	printf '%s/%s.log\n' "$LOGS" "$(tr -c 'A-Za-z0-9.\n-' _ <<<"$1")"
+	local first=${1%%$'\n'*} boot=
+	[[ $1 == "$first" ]] || boot=boot_
+	printf '%s/%s.log\n' "$LOGS" "$boot$(tr -c 'A-Za-z0-9.\n-' _ <<<"$first")"
 }
 
 wanted() {

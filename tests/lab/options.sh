@@ -14,6 +14,8 @@ CPUS=2
 MEM=3G
 HOST_STATE=asleep
 TIMEOUT=600
+# Of lab exec alone.
+SEVERAL=
 ARGS=()
 
 # parse_options ARG...: sets the variables above; what follows the options is left in ARGS.
@@ -24,6 +26,12 @@ parse_options() {
 		--)
 			shift
 			break
+			;;
+		--several)
+			[[ $COMMAND == exec ]] || known_option "$1"
+			SEVERAL=1
+			shift
+			continue
 			;;
 		--*=*)
 			option=${1%%=*}

@@ -19,8 +19,8 @@ WORK=$(mktemp -d /tmp/lab-selftest-XXXXXX)
 trap 'rm -rf "$WORK"' EXIT
 
 CASES=(wrong_arguments racing_builds partial_build status environment output writable_places
-	several_types options out_of_time hang panic fault warning interrupt killed closed_pipe reboot shell bench
-	provider_in_place debug_use_after_free debug_lock_order debug_sleep_atomic debug_leak debug_clean)
+	several_types several_scripts options out_of_time hang panic fault warning interrupt killed closed_pipe reboot shell bench
+	provider_in_place debug_notices)
 
 fail() {
 	echo "FAIL: $*"
@@ -239,6 +239,22 @@ case_several_types() {
 }
 
 # What the options ask for is there: rates, impairments, bond modes, CPUs, one rail, many rails.
+case_several_scripts() {
+	in_lab --several -- bash -c 'echo one; sleep 1000 & exit 3' --next bash -c 'echo two; pgrep -xf "sleep 1000"' --next bash -c \
+		'[[ $1 == --not-next ]]' '' --not-next
+	expect_status 3
+	diff - <(sed "s/^\(<<<.*\) [0-9]*$/\1 S/" "$WORK/out") <<-'END' || fail "that is not how several scripts are told from each other"
+		>>> 1
+		one
+		<<< 1 3 S
+		>>> 2
+		two
+		<<< 2 1 S
+		>>> 3
+		<<< 3 0 S
+	END
+}
+
 case_options() {
 	local mode
 	in_lab --rails 1 --rate 1gbit --netem 'loss 2% duplicate 1% reorder 25%' --cpus 1 --mem 1G -- \
@@ -381,33 +397,20 @@ case_provider_in_place() {
 	[[ ! -e /etc/libibverbs.d/medge.driver ]] || fail "the provider was installed on the host"
 }
 
-debug_notices() {
+# All in one boot. After a use of what was freed nobody looks for locks in the wrong order any more.
+case_debug_notices() {
 	misbehaving debug
-	in_lab --kernel debug -- insmod "$MODULE" "what=$1"
-	expect_status "$2"
-	expect err "$3"
-}
-
-case_debug_use_after_free() {
-	debug_notices use_after_free 123 'BUG: KASAN: slab-use-after-free in .*misbehave'
-}
-
-case_debug_lock_order() {
-	debug_notices invert_locks 123 'possible circular locking dependency detected'
-}
-
-case_debug_sleep_atomic() {
-	debug_notices sleep_atomic 123 'BUG: sleeping function called from invalid context'
-}
-
-case_debug_leak() {
-	debug_notices leak 0 'unreferenced object 0x[0-9a-f]* \(size (200|208|256)\)'
-}
-
-case_debug_clean() {
-	in_lab --kernel debug -- on a rdma link
-	expect_status 0
-	! grep -q 'unreferenced object' "$WORK/err" || fail "$(<"$WORK/err")"
+	# shellcheck disable=SC2016 # for the guest's shell
+	in_lab --kernel debug -- bash -c '
+		for what in leak invert_locks sleep_atomic use_after_free; do
+			insmod "$0" "what=$what" && rmmod misbehave || exit 1
+		done
+	' "$MODULE"
+	expect_status 123
+	expect err 'unreferenced object 0x[0-9a-f]* \(size (200|208|256)\)'
+	expect err 'BUG: KASAN: slab-use-after-free in .*misbehave'
+	expect err 'BUG: sleeping function called from invalid context'
+	expect err 'possible circular locking dependency detected'
 }
 
 # In one piece, so that editing this file does not disturb a run.

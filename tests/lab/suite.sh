@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 # entry NAME COMMAND...: COMMAND runs in the repository's root; its status 77 is a skip, whose reason is the
-# last line of its output.
+# last line of its output. A name of several lines is that of as many tests, for which it runs lab exec --several.
 suite() {
 	local name case
 	entry shellcheck "$LAB/check-shell.sh"
@@ -39,40 +39,72 @@ suite() {
 			entry_alone "upgrade-$name" "$LAB/lab" check upgrade "$name"
 		done
 	fi
-	# Every boot that a script in these directories asks for in its head, one a line:
+	# Every run that a script in these directories asks for in its head, one a line:
 	#   # lab: --type rxe -- ARGS FOR THE SCRIPT
 	#   # lab beside: --rails 2 --mtu 9000 --kernel debug
 	#   # lab long: only with lab test --long
-	# One at a time: what they wait for comes late where two guests share two CPUs, and some measure;
+	# One boot at a time: what they wait for comes late where two guests share two CPUs, and some measure;
 	# but those that only compare and count may run beside each other.
 	scripts entry ' beside'
 	scripts entry_alone ''
 	[[ ! $LONG ]] || scripts entry_alone ' long'
 }
 
-# scripts ENTRY KIND: the boots of that kind.
+# Of one boot: with more, one would go on for long after the others have ended.
+BOOT_RUNS=4
+
+# scripts ENTRY KIND: the runs of that kind. Those that ask for the same machine share boots, for to boot a debug kernel,
+# and to look for its leaks, takes 20 seconds.
 scripts() {
-	local script line name options case
+	local machine run last='' runs=()
+	while IFS='|' read -r machine run; do
+		if [[ $machine != "$last" ]] || ((${#runs[@]} == BOOT_RUNS)); then
+			scripts_boot "$1" "${runs[@]}"
+			runs=()
+		fi
+		last=$machine
+		runs+=("$run")
+	done < <(scripts_runs "$2" | sort -st '|' -k 1,1)
+	scripts_boot "$1" "${runs[@]}"
+}
+
+# scripts_runs KIND: those that are wanted: OPTIONS OF THE BOOT|SCRIPT OPTIONS -- ARGS.
+scripts_runs() {
+	local script line run machine
 	for script in tests/verbs/*.sh tests/glue/*.sh; do
 		[[ -x $script ]] || continue
-		name=${script#tests/}
-		name=${name%.sh}
+		run=${script#tests/}
+		run=${run%.sh}
 		while read -r line; do
-			options=() case=()
-			split_line "$line"
-			"$1" "$name${line:+ $line}" "$LAB/lab" exec "${options[@]}" -- "$script" "${case[@]}"
-		done < <(sed -n "s/^# lab$2: *//p" "$script")
+			machine=${line%%-- *}
+			! wanted "$run${line:+ $line}" || printf '%s|%s\n' "${machine% }" "$run${line:+ $line}"
+		done < <(sed -n "s/^# lab$1: *//p" "$script")
 	done
 }
 
-# split_line LINE: options before --, and what follows it, for quotes as a shell has them.
+# scripts_boot ENTRY RUN...: a boot for all of them.
+scripts_boot() {
+	local entry=$1 run options args command=()
+	shift
+	(($#)) || return 0
+	for run; do
+		options=() args=()
+		split_line "${run#"${run%% *}"}"
+		((${#command[@]} == 0)) || command+=(--next)
+		command+=("$REPO/tests/${run%% *}.sh" "${args[@]}")
+	done
+	(($# == 1)) || options=(--several "${options[@]}")
+	"$entry" "$(printf '%s\n' "$@")" "$LAB/lab" exec "${options[@]}" -- "${command[@]}"
+}
+
+# split_line LINE: options before --, and args that follow it, for quotes as a shell has them.
 split_line() {
 	local word
 	while read -r word; do
 		if [[ ! ${after:-} && $word == -- ]]; then
 			local after=1
 		elif [[ ${after:-} ]]; then
-			case+=("$word")
+			args+=("$word")
 		else
 			options+=("$word")
 		fi

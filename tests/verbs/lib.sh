@@ -13,7 +13,7 @@ fi
 : "$DEV_B" "$GID_A" "$GID_B" "$IP_A" "$IP_B" "$TYPE" "$RAILS" "$MTU"
 HERE=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 WORK=$(mktemp -d /dev/shm/verbs.XXXXXX)
-FAILED=0 PORT=20000
+FAILED=0 PORT=20000 IMPAIRED='' WHOLE=on
 
 # The scripts' own end: nothing of them is left running.
 finish() {
@@ -22,6 +22,9 @@ finish() {
 	set +e
 	jobs -p | xargs -r kill -KILL 2>/dev/null
 	wait 2>/dev/null
+	# Other scripts of this boot find the rails as we did.
+	[ -z "$IMPAIRED" ] || repair
+	[ "$WHOLE" = on ] || whole on
 	rm -rf "$WORK"
 	exit "$status"
 }
@@ -270,6 +273,7 @@ hw_counter() {
 # whole on|off: superframes are cut where rails do not take them whole.
 whole() {
 	local node rail
+	WHOLE=$1
 	for node in a b; do
 		for ((rail = 0; rail < RAILS; rail++)); do
 			on "$node" ethtool -K "rail$rail" tx-gso-list "$1" || failed "ethtool: tx-gso-list $1"
@@ -289,11 +293,13 @@ all_rails() {
 
 # impair NETEM...: all rails, from here on, in tc's words.
 impair() {
+	IMPAIRED=1
 	all_rails replace netem limit 100000 "$@"
 }
 
 # And no more.
 repair() {
+	IMPAIRED=''
 	all_rails del
 }
 

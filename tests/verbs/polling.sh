@@ -8,7 +8,7 @@
 #
 # Streams are those for which system calls matter, and not what a host takes to wake up for each: so it stays awake.
 #
-# lab: --host awake --rails 2 --mtu 9000
+# lab: --rails 2 --mtu 9000 --host awake
 # lab beside: --rails 2 --mtu 1500 --kernel debug
 set -u
 # shellcheck source=tests/verbs/lib.sh
@@ -111,7 +111,7 @@ rated() {
 	repair
 }
 
-# late: where nobody polls, streams ring for many posts at once, unless polling is off.
+# late: where nobody polls, streams of RC and UC ring for many posts at once, unless polling is off.
 late() {
 	local p slow=()
 	[ "${KERNEL:-}" != debug ] || slow=(--slow)

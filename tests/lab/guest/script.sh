@@ -2,6 +2,25 @@
 # Running the script, and nothing of it left afterwards.
 # shellcheck shell=bash
 
+# script_next: sets SCRIPT to the first of those in WORDS, and takes it away; false: there is none. Where there may be
+# several, what each says is between lines that number it, and tell how it ended after how many seconds.
+script_next() {
+	((${#WORDS[@]})) || return
+	SCRIPT=() SCRIPT_STATUS=0 SCRIPT_BEGAN=$SECONDS
+	while ((${#WORDS[@]})); do
+		[[ ! $SEVERAL || ${WORDS[0]} != --next ]] || break
+		SCRIPT+=("${WORDS[0]}")
+		WORDS=("${WORDS[@]:1}")
+	done
+	WORDS=("${WORDS[@]:1}")
+	SCRIPT_NUMBER=$((SCRIPT_NUMBER + 1))
+	[[ ! $SEVERAL ]] || echo ">>> $SCRIPT_NUMBER"
+}
+
+script_end() {
+	[[ ! $SEVERAL ]] || echo "<<< $SCRIPT_NUMBER $SCRIPT_STATUS $((SECONDS - SCRIPT_BEGAN))"
+}
+
 script_run() {
 	local pid watch status
 	(
@@ -31,6 +50,7 @@ script_run() {
 	status=$?
 	[[ $INTERACTIVE ]] || kill -KILL "$watch" 2>/dev/null
 	sync
+	((SCRIPT_STATUS)) || SCRIPT_STATUS=$status
 	tell status "$TYPE" "$status"
 }
 
