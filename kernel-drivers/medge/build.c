@@ -5,6 +5,7 @@
 #include <linux/skbuff.h>
 #include <net/sock.h>
 
+#include "batch.h"
 #include "build.h"
 #include "compat.h"
 #include "device.h"
@@ -411,6 +412,7 @@ static void note_sent(struct medge_qp *qp, const struct medge_op *op)
 struct sk_buff *medge_build(struct medge_qp *qp, const struct medge_tx *tx)
 {
 	struct medge_op op = tx->op;
+	struct medge_tx_cb *cb;
 	struct sk_buff *skb;
 	enum build result;
 
@@ -425,9 +427,11 @@ struct sk_buff *medge_build(struct medge_qp *qp, const struct medge_tx *tx)
 		note_sent(qp, &op);
 	if (result == BUILT) {
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
-		medge_tx_cb(skb)->rail = tx->rail;
-		ether_addr_copy(medge_tx_cb(skb)->dmac, tx->mac);
-		medge_tx_cb(skb)->again = tx->again;
+		cb = medge_tx_cb(skb);
+		ether_addr_copy(cb->l2.dmac, tx->mac);
+		cb->l2.vlan = qp->l2.vlan;
+		cb->rail = tx->rail;
+		cb->again = tx->again;
 		return skb;
 	}
 	kfree_skb(skb);

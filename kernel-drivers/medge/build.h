@@ -3,26 +3,12 @@
 #ifndef MEDGE_BUILD_H
 #define MEDGE_BUILD_H
 
-#include <linux/etherdevice.h>
 #include <linux/skbuff.h>
 
 #include "qp.h"
 
-/* What must be known of an skb to give it to its rail. */
-struct medge_tx_cb {
-	u8 rail;
-	u8 dmac[ETH_ALEN];
-	bool again;
-};
-
-static inline struct medge_tx_cb *medge_tx_cb(struct sk_buff *skb)
-{
-	BUILD_BUG_ON(sizeof(struct medge_tx_cb) > sizeof(skb->cb));
-	return (struct medge_tx_cb *)skb->cb;
-}
-
 /*
- * The skb of @tx, which the connection takes for sent. Under qp->lock.
+ * The skb of @tx, for medge_batch_xmit(); the connection takes it for sent. Under qp->lock.
  * Return: NULL: there is no memory, or what it is made of has gone; then the
  * connection knows.
  */

@@ -294,7 +294,7 @@ static void send_held(struct medge_device *dev, struct sk_buff_head *held)
 	while ((skb = __skb_dequeue(held))) {
 		struct keys_cb cb = *keys_cb(skb);
 
-		medge_rail_xmit(dev, cb.rail, &cb.l2, skb, false, false);
+		medge_rail_xmit(dev, cb.rail, &cb.l2, skb, false);
 	}
 }
 

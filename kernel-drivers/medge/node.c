@@ -32,7 +32,7 @@ static void send_probe(struct medge_device *dev, u32 rail, const u8 *mac,
 	skb_reserve(skb, PROBE_HEADROOM);
 	medge_wire_encode_probe(skb_put(skb, MEDGE_PROBE_LEN), probe);
 	ether_addr_copy(to.dmac, mac);
-	medge_rail_xmit(dev, rail, &to, skb, false, false);
+	medge_rail_xmit(dev, rail, &to, skb, false);
 }
 
 /* Under node->lock. */

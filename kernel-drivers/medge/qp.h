@@ -243,9 +243,8 @@ void medge_recv_doorbell(struct medge_qp *qp);
  * send, up to a budget, into @out. Under qp->lock; medge_send_flush() without.
  */
 struct medge_send_batch {
-	struct sk_buff_head skbs;	/* cb: medge_tx_cb, which rail */
+	struct sk_buff_head skbs;	/* as medge_batch_xmit() takes them */
 	struct medge_qp *qp;		/* NULL: nothing to send */
-	struct medge_l2 l2;
 };
 
 void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out);

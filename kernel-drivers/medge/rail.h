@@ -209,14 +209,12 @@ void medge_rails_unlisten(struct medge_device *dev, const u8 *mac);
  * Send frames whose skbs have the medge header at skb->data (headroom for the
  * Ethernet header is there, room of LL_RESERVED_SPACE). Consumes the skb;
  * errors are losses, and counted. Softirq or process context, not under a QP lock.
- * @more: another skb for the same rail follows at once (a hint; the qdisc layer
- * finds out for itself). @again: its frames were sent before, for the counters.
+ * @again: its frames were sent before, for the counters.
  * What a device of this host has the address of does not leave it, see loop.c.
  * Return: that was so, and its receiver has had it.
  */
 bool medge_rail_xmit(struct medge_device *dev, u32 rail,
-		     const struct medge_l2 *to, struct sk_buff *skb, bool more,
-		     bool again);
+		     const struct medge_l2 *to, struct sk_buff *skb, bool again);
 /* Can that be given bundles, for that device? */
 bool medge_rail_bundles(struct medge_device *dev, u32 rail,
 			const struct medge_l2 *to);

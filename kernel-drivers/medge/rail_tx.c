@@ -110,8 +110,7 @@ bool medge_rail_bundles(struct medge_device *dev, u32 rail_index,
 }
 
 bool medge_rail_xmit(struct medge_device *dev, u32 rail_index,
-		     const struct medge_l2 *to, struct sk_buff *skb, bool more,
-		     bool again)
+		     const struct medge_l2 *to, struct sk_buff *skb, bool again)
 {
 	u32 frames = medge_skb_frames(skb), bytes = 0;
 	struct medge_rail *rail, *near = NULL;

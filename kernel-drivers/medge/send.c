@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Turns of sending: frames are built, and given to the rails. */
-#include <linux/etherdevice.h>
 #include <linux/skbuff.h>
 
+#include "batch.h"
 #include "build.h"
-#include "bundle.h"
 #include "device.h"
 #include "loop.h"
 #include "post.h"
@@ -80,7 +79,6 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 		more = fill(qp, out);
 		qp->look_again = more;
 		if (!skb_queue_empty(&out->skbs)) {
-			out->l2 = qp->l2;
 			out->qp = qp;
 			qp->sending = true;
 			return;
@@ -90,54 +88,6 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 	}
 	if (medge_qp_talks(qp))
 		medge_timer_kick(qp);
-}
-
-/* What goes again goes by itself: who spoils bundles is not to have all of it. */
-static bool goes_along(const struct sk_buff *skb, const struct medge_tx_cb *cb,
-		       struct sk_buff *other)
-{
-	const struct medge_tx_cb *o = medge_tx_cb(other);
-
-	return medge_bundle_fits(skb, other) && !cb->again && !o->again &&
-	       ether_addr_equal(cb->dmac, o->dmac);
-}
-
-/* Take those that go along with @skb from the batch; none overtakes another of its rail. */
-static void bundle(struct medge_device *dev, struct medge_send_batch *out,
-		   struct sk_buff *skb, const struct medge_tx_cb *cb)
-{
-	struct sk_buff *other, *next, *last = NULL;
-
-	if (!medge_is_plain(skb))
-		return;
-	skb_queue_walk_safe(&out->skbs, other, next) {
-		if (medge_tx_cb(other)->rail != cb->rail)
-			continue;
-		if (!goes_along(skb, cb, other) ||
-		    !(last || medge_rail_bundles(dev, cb->rail, &out->l2)))
-			return;
-		__skb_unlink(other, &out->skbs);
-		medge_bundle_add(skb, &last, other);
-	}
-}
-
-/* Return: the peer is near, and has had some of it. */
-static bool xmit_batch(struct medge_device *dev, struct medge_send_batch *out)
-{
-	struct sk_buff *skb, *next;
-	bool near = false;
-
-	while ((skb = __skb_dequeue(&out->skbs))) {
-		struct medge_tx_cb cb = *medge_tx_cb(skb);
-
-		ether_addr_copy(out->l2.dmac, cb.dmac);
-		bundle(dev, out, skb, &cb);
-		next = skb_peek(&out->skbs);
-		near |= medge_rail_xmit(dev, cb.rail, &out->l2, skb,
-					next && medge_tx_cb(next)->rail == cb.rail,
-					cb.again);
-	}
-	return near;
 }
 
 /*
@@ -193,7 +143,7 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 	while (out->qp) {
 		again = false;
 		local_bh_disable();
-		near = xmit_batch(dev, out);
+		near = medge_batch_xmit(dev, &out->skbs);
 		spin_lock(&qp->lock);
 		qp->sending = false;
 		out->qp = NULL;
@@ -239,7 +189,6 @@ void medge_send_farewell(struct medge_qp *qp)
 	__skb_queue_head_init(&out.skbs);
 	spin_lock_bh(&qp->lock);
 	if (qp->conn && medge_qp_talks(qp)) {
-		out.l2 = qp->l2;
 		qp->now = ktime_get_ns();
 		for (n = 0; n < MEDGE_FAREWELLS; n++) {
 			if (!medge_conn_farewell(qp->conn, qp->now, &tx))
@@ -249,7 +198,7 @@ void medge_send_farewell(struct medge_qp *qp)
 		}
 	}
 	spin_unlock(&qp->lock);
-	xmit_batch(qp->dev, &out);
+	medge_batch_xmit(qp->dev, &out.skbs);
 	local_bh_enable();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Turns: what is posted is built under the lock and sent without it. */
+#include "batch.h"
 #include "qp.h"
 #include "turns.h"
 
@@ -24,7 +25,9 @@ void medge_turns_unlock(struct medge_qp *qp, const struct medge_turns *turns)
 		qp->sending = true;
 		/* BHs stay off: nobody preempts who is sending. */
 		spin_unlock(&qp->lock);
-		turns->xmit(qp, &out);
+		if (turns->hear)
+			turns->hear(qp, &out);
+		medge_batch_xmit(qp->dev, &out);
 		/* Here the frames may be received, if the peer is near. */
 		local_bh_enable();
 		spin_lock_bh(&qp->lock);

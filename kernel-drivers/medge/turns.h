@@ -3,9 +3,8 @@
 #ifndef MEDGE_TURNS_H
 #define MEDGE_TURNS_H
 
-#include <linux/skbuff.h>
-
 struct medge_qp;
+struct sk_buff_head;
 
 enum {
 	/* WQEs or frames built in one go, under the lock. */
@@ -14,12 +13,13 @@ enum {
 
 /**
  * struct medge_turns - what differs between types of QPs
- * @fill: take what is posted and put its frames into @out; under qp->lock
- * @xmit: send and empty @out; BHs are off
+ * @fill: take what is posted and put its frames into @out, as medge_batch_xmit()
+ *        takes them; under qp->lock
+ * @hear: what of @out QPs of this device are to hear; BHs are off. NULL: nothing
  */
 struct medge_turns {
 	void (*fill)(struct medge_qp *qp, struct sk_buff_head *out);
-	void (*xmit)(struct medge_qp *qp, struct sk_buff_head *out);
+	void (*hear)(struct medge_qp *qp, struct sk_buff_head *out);
 };
 
 /*

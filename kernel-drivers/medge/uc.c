@@ -4,8 +4,7 @@
  * copies, since a send completes when it has left. All of a QP's go on one rail,
  * so that they come in order; a message of which one is missing is dropped.
  */
-#include <linux/etherdevice.h>
-
+#include "batch.h"
 #include "build.h"
 #include "device.h"
 #include "place.h"
@@ -146,7 +145,7 @@ static bool put_payload(struct medge_qp *qp, const struct medge_send_snap *snap,
  * The next frame of the message. What there is no memory for is lost. Return:
  * false if its payload is not there yet.
  */
-static bool send_frame(struct medge_qp *qp, struct sk_buff_head *out)
+static bool send_frame(struct medge_qp *qp, u32 rail, struct sk_buff_head *out)
 {
 	struct medge_send_snap *snap = medge_snap_send(qp, qp->uc.tx_index);
 	u32 len = min_t(u32, snap->len - qp->uc.tx_offset, qp->uc.seg_len);
@@ -165,6 +164,10 @@ static bool send_frame(struct medge_qp *qp, struct sk_buff_head *out)
 			return true;
 		}
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
+		*medge_tx_cb(skb) = (struct medge_tx_cb) {
+			.l2 = qp->l2,
+			.rail = rail,
+		};
 		__skb_queue_tail(out, skb);
 	}
 	qp->uc.tx_offset += len;
@@ -175,32 +178,23 @@ static bool send_frame(struct medge_qp *qp, struct sk_buff_head *out)
 
 static void fill(struct medge_qp *qp, struct sk_buff_head *out)
 {
+	u32 rail = medge_rail_for_turn(qp->dev,
+				       qp->qpn ^ qp->attr.dest_qp_num);
 	u32 n;
 
 	for (n = 0; n < MEDGE_TURN_BATCH; n++) {
 		bool goes_on = qp->state == IB_QPS_RTS ||
 			       (qp->state == IB_QPS_SQD && qp->uc.sending);
 
-		if (!goes_on || !begin_message(qp) || !send_frame(qp, out))
+		if (!goes_on || !begin_message(qp) ||
+		    !send_frame(qp, rail, out))
 			break;
 	}
 }
 
-static void xmit(struct medge_qp *qp, struct sk_buff_head *out)
-{
-	u32 rail = medge_rail_for_turn(qp->dev,
-				       qp->qpn ^ qp->attr.dest_qp_num);
-	struct medge_l2 l2 = qp->l2;
-	struct sk_buff *skb;
-
-	while ((skb = __skb_dequeue(out)))
-		medge_rail_xmit(qp->dev, rail, &l2, skb, !skb_queue_empty(out),
-				false);
-}
-
 void medge_uc_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
-	static const struct medge_turns turns = { .fill = fill, .xmit = xmit };
+	static const struct medge_turns turns = { .fill = fill };
 
 	medge_turns_unlock(qp, &turns);
 }

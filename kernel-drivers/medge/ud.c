@@ -12,6 +12,7 @@
 #include <rdma/ib_cache.h>
 
 #include "ah.h"
+#include "batch.h"
 #include "build.h"
 #include "device.h"
 #include "mcast.h"
@@ -34,30 +35,17 @@ enum {
 
 /* ---- send ---- */
 
-/* What flush must know of an skb. */
-struct ud_cb {
-	struct medge_l2 l2;
-	u32 rail;
-	bool multicast;
-};
-
-static struct ud_cb *ud_cb(struct sk_buff *skb)
-{
-	BUILD_BUG_ON(sizeof(struct ud_cb) > sizeof(skb->cb));
-	return (struct ud_cb *)skb->cb;
-}
-
 /*
  * Datagrams of one flow keep to one rail, so that they stay in order. Those of
  * QP 1 try one rail after the other: who repeats a request after a timeout
  * shall not do so on the rail that swallowed it.
  */
 static u32 choose_rail(struct medge_qp *qp, const struct medge_datagram *head,
-		       bool multicast)
+		       const struct medge_l2 *l2)
 {
 	u32 turn = qp->qpn;
 
-	if (multicast)
+	if (is_multicast_ether_addr(l2->dmac))
 		return medge_rail_for_multicast(qp->dev, head->src_qpn);
 	if (qp->qpn == 1)
 		turn = qp->ud_turn++;
@@ -103,9 +91,10 @@ static struct sk_buff *build(struct medge_qp *qp,
 		*gone |= !medge_walk_end(&walk);
 	}
 	skb->ip_summed = CHECKSUM_UNNECESSARY;
-	ud_cb(skb)->l2 = av->l2;
-	ud_cb(skb)->multicast = is_multicast_ether_addr(av->l2.dmac);
-	ud_cb(skb)->rail = choose_rail(qp, &head, ud_cb(skb)->multicast);
+	*medge_tx_cb(skb) = (struct medge_tx_cb) {
+		.l2 = av->l2,
+		.rail = choose_rail(qp, &head, &av->l2),
+	};
 	return skb;
 }
 
@@ -177,35 +166,30 @@ static void fill(struct medge_qp *qp, struct sk_buff_head *out)
 			break;
 }
 
-/* QPs of our own device hear what we say to a group. */
 static void deliver_own(struct medge_qp *qp, struct sk_buff *skb)
 {
 	struct medge_ud_arrival arrival = {
 		.skb = skb,
-		.vlan = ud_cb(skb)->l2.vlan,
+		.vlan = medge_tx_cb(skb)->l2.vlan,
 	};
 
 	medge_wire_decode_datagram(skb->data, &arrival.head);
 	medge_mcast_deliver(qp->dev, &arrival, qp);
 }
 
-static void xmit(struct medge_qp *qp, struct sk_buff_head *out)
+/* QPs of our own device hear what we say to a group. */
+static void hear(struct medge_qp *qp, struct sk_buff_head *out)
 {
 	struct sk_buff *skb;
 
-	while ((skb = __skb_dequeue(out))) {
-		struct ud_cb cb = *ud_cb(skb);
-
-		if (cb.multicast)
+	skb_queue_walk(out, skb)
+		if (is_multicast_ether_addr(medge_tx_cb(skb)->l2.dmac))
 			deliver_own(qp, skb);
-		medge_rail_xmit(qp->dev, cb.rail, &cb.l2, skb,
-				!skb_queue_empty(out), false);
-	}
 }
 
 void medge_ud_send_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
-	static const struct medge_turns turns = { .fill = fill, .xmit = xmit };
+	static const struct medge_turns turns = { .fill = fill, .hear = hear };
 
 	medge_turns_unlock(qp, &turns);
 }

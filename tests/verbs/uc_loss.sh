@@ -16,11 +16,21 @@ came() {
 	sed -nE 's/^verbs_uc: ([0-9]+) of .*/\1/p' "$WORK/out"
 }
 
+frames_sent() {
+	cat "/sys/class/infiniband/$DEV_A/ports/1/hw_counters/rail"[0-9]*_tx_frames | awk '{ sum += $1 } END { print sum }'
+}
+
 choose_seed
 [ $# = 0 ] || SEED=$1
 p=$(program verbs_uc) || exit
+skbs=$(hw_counter "$DEV_A" tx_skbs) frames=$(frames_sent)
 run "UC on good rails" 60 "$p" "$SEED"
 [ "$(came)" = 3000 ] || failed "only $(came) of 3000 came over good rails"
+skbs=$(($(hw_counter "$DEV_A" tx_skbs) - skbs)) frames=$(($(frames_sent) - frames))
+echo "$frames frames were sent as $skbs"
+((2 * skbs < frames)) || failed "frames of a message are not bundled"
+# Else what is lost is a bundle, and often all of a message, of which nobody knows.
+whole off
 impair delay 100us loss 1%
 before=$(hw_counter "$DEV_B" rx_uc_dropped)
 run "UC, loss" 120 "$p" "$((SEED + 1))"
