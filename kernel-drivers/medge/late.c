@@ -40,7 +40,7 @@ void medge_late_rang(struct medge_qp *qp)
 	u32 cons;
 
 	late->may = false;
-	if (!qp->conn || qp->kpost.kernel ||
+	if (qp->kpost.kernel ||
 	    READ_ONCE(qp->dev->poller.mode) != MEDGE_POLL_AUTO)
 		return;
 	note_begin(qp);

@@ -256,6 +256,9 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out);
  */
 void medge_send_farewell(struct medge_qp *qp);
 
+/* Send what is posted, as QPs of its type do. Under qp->lock, which it gives up. */
+void medge_send_ready_unlock(struct medge_qp *qp) __releases(&qp->lock);
+
 /* Build, set the timer, unlock and flush: ends each use of the connection. */
 void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock);
 

@@ -202,6 +202,16 @@ void medge_send_farewell(struct medge_qp *qp)
 	local_bh_enable();
 }
 
+void medge_send_ready_unlock(struct medge_qp *qp) __releases(&qp->lock)
+{
+	if (medge_qp_is_ud(qp))
+		medge_ud_send_unlock(qp);
+	else if (medge_qp_is_uc(qp))
+		medge_uc_send_unlock(qp);
+	else
+		medge_send_unlock(qp);
+}
+
 /* At qp->now. */
 static void look_unlock(struct medge_qp *qp) __releases(&qp->lock)
 {
@@ -213,12 +223,7 @@ static void look_unlock(struct medge_qp *qp) __releases(&qp->lock)
 	}
 	if (qp->state == IB_QPS_ERR || qp->state == IB_QPS_SQE)
 		medge_flush_sq(qp);
-	if (medge_qp_is_ud(qp))
-		medge_ud_send_unlock(qp);
-	else if (medge_qp_is_uc(qp))
-		medge_uc_send_unlock(qp);
-	else
-		medge_send_unlock(qp);
+	medge_send_ready_unlock(qp);
 }
 
 void medge_send_look(struct medge_qp *qp)

@@ -81,7 +81,7 @@ enum hrtimer_restart medge_timer_fire(struct hrtimer *timer)
 	qp->timer_at = MEDGE_NEVER;
 	qp->now = ktime_get_ns();
 	if (is_due(qp)) {
-		medge_send_unlock(qp);
+		medge_send_ready_unlock(qp);
 	} else {
 		medge_timer_update(qp);
 		spin_unlock_bh(&qp->lock);

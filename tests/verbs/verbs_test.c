@@ -288,6 +288,12 @@ int end_to_init(struct end *end, const struct pair_options *opt)
 				     IBV_QP_ACCESS_FLAGS);
 }
 
+/* What a QP must be given that acknowledges. */
+static int if_reliable(const struct end *end, int mask)
+{
+	return end->qp->qp_type == IBV_QPT_UC ? 0 : mask;
+}
+
 int end_to_rtr(struct end *end, const struct end *peer,
 	       const struct pair_options *opt)
 {
@@ -314,8 +320,8 @@ int end_to_rtr(struct end *end, const struct end *peer,
 	return ibv_modify_qp(end->qp, &attr,
 			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 				     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC |
-				     IBV_QP_MIN_RNR_TIMER);
+				     if_reliable(end, IBV_QP_MAX_DEST_RD_ATOMIC |
+						      IBV_QP_MIN_RNR_TIMER));
 }
 
 int end_to_rts(struct end *end, const struct pair_options *opt)
@@ -332,9 +338,11 @@ int end_to_rts(struct end *end, const struct pair_options *opt)
 	if (attr.max_rd_atomic > end->side->attr.max_qp_init_rd_atom)
 		attr.max_rd_atomic = end->side->attr.max_qp_init_rd_atom;
 	return ibv_modify_qp(end->qp, &attr,
-			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-				     IBV_QP_MAX_QP_RD_ATOMIC);
+			     IBV_QP_STATE | IBV_QP_SQ_PSN |
+				     if_reliable(end, IBV_QP_TIMEOUT |
+						      IBV_QP_RETRY_CNT |
+						      IBV_QP_RNR_RETRY |
+						      IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 static void must_init(struct end *end, const struct pair_options *opt)
