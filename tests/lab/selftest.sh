@@ -238,7 +238,7 @@ case_several_types() {
 	expect err 'status 5 for siw'
 }
 
-# What the options ask for is there: rates, impairments, bond modes, CPUs, one rail, many rails.
+# Each in its turn, whatever became of the one before, of which nothing runs any more.
 case_several_scripts() {
 	in_lab --several -- bash -c 'echo one; sleep 1000 & exit 3' --next bash -c 'echo two; pgrep -xf "sleep 1000"' --next bash -c \
 		'[[ $1 == --not-next ]]' '' --not-next
@@ -255,6 +255,7 @@ case_several_scripts() {
 	END
 }
 
+# What the options ask for is there: rates, impairments, bond modes, CPUs, one rail, many rails.
 case_options() {
 	local mode
 	in_lab --rails 1 --rate 1gbit --netem 'loss 2% duplicate 1% reorder 25%' --cpus 1 --mem 1G -- \

@@ -134,6 +134,11 @@ twins() {
 		ip -n a neighbour add 10.98.0.1 lladdr "$(on a cat /sys/class/net/near/address)" dev far nud permanent
 }
 
+twins_go() {
+	on a rdma link delete medge_near && on b rdma link delete medge_twin &&
+		ip -n a link del near && ip -n b link del far
+}
+
 rdma_link() {
 	on "$2" rdma link add "$1" type medge netdev "$3"
 }
@@ -160,4 +165,5 @@ GID_B=$(gid_index "$DEV_B" 10.98.0.2) || failed "$DEV_B has no GID"
 export DEV_A DEV_B GID_A GID_B
 programs "two devices"
 removal
+twins_go || failed "the two devices do not go"
 verdict
