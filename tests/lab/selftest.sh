@@ -20,7 +20,7 @@ trap 'rm -rf "$WORK"' EXIT
 
 CASES=(wrong_arguments racing_builds partial_build status environment output writable_places
 	several_types several_scripts options out_of_time hang panic fault warning interrupt killed closed_pipe reboot shell bench
-	provider_in_place debug_notices)
+	provider_in_place debug_notices debug_leak debug_clean)
 
 fail() {
 	echo "FAIL: $*"
@@ -398,20 +398,33 @@ case_provider_in_place() {
 	[[ ! -e /etc/libibverbs.d/medge.driver ]] || fail "the provider was installed on the host"
 }
 
-# All in one boot. After a use of what was freed nobody looks for locks in the wrong order any more.
+# In one boot, each in a phase of its own, in which it has to be told. After a use of what was freed nobody looks for locks
+# in the wrong order any more.
 case_debug_notices() {
+	local what command=()
 	misbehaving debug
-	# shellcheck disable=SC2016 # for the guest's shell
-	in_lab --kernel debug -- bash -c '
-		for what in leak invert_locks sleep_atomic use_after_free; do
-			insmod "$0" "what=$what" && rmmod misbehave || exit 1
-		done
-	' "$MODULE"
+	for what in invert_locks sleep_atomic use_after_free; do
+		# shellcheck disable=SC2016 # for the guest's shell
+		command+=(--next bash -c 'insmod "$0" "what=$1" && rmmod misbehave' "$MODULE" "$what")
+	done
+	in_lab --kernel debug --several -- "${command[@]:1}"
 	expect_status 123
-	expect err 'unreferenced object 0x[0-9a-f]* \(size (200|208|256)\)'
-	expect err 'BUG: KASAN: slab-use-after-free in .*misbehave'
-	expect err 'BUG: sleeping function called from invalid context'
 	expect err 'possible circular locking dependency detected'
+	expect err 'BUG: sleeping function called from invalid context'
+	expect err 'BUG: KASAN: slab-use-after-free in .*misbehave'
+}
+
+case_debug_leak() {
+	misbehaving debug
+	in_lab --kernel debug -- insmod "$MODULE" what=leak
+	expect_status 0
+	expect err 'unreferenced object 0x[0-9a-f]* \(size (200|208|256)\)'
+}
+
+case_debug_clean() {
+	in_lab --kernel debug -- on a rdma link
+	expect_status 0
+	! grep -q 'unreferenced object' "$WORK/err" || fail "$(<"$WORK/err")"
 }
 
 # In one piece, so that editing this file does not disturb a run.
