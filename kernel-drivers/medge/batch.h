@@ -7,8 +7,6 @@
 
 #include "rail.h"
 
-struct medge_device;
-
 /* What must be known of an skb to give it to its rail. @again: as medge_rail_xmit(). */
 struct medge_tx_cb {
 	struct medge_l2 l2;

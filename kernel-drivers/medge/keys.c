@@ -26,6 +26,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 
+#include "batch.h"
 #include "compat.h"
 #include "device.h"
 #include "keys.h"
@@ -67,18 +68,6 @@ struct keys_peer {
 	u64 asked_at, replied_at;
 	struct sk_buff_head held;
 };
-
-/* Of what is heard, or held: where it came in, or is to leave. */
-struct keys_cb {
-	struct medge_l2 l2;
-	u32 rail;
-};
-
-static struct keys_cb *keys_cb(struct sk_buff *skb)
-{
-	BUILD_BUG_ON(sizeof(struct keys_cb) > sizeof(skb->cb));
-	return (struct keys_cb *)skb->cb;
-}
 
 /* ---- what keys are made of ---- */
 
@@ -286,18 +275,6 @@ static void promote(struct medge_keys *keys, struct keys_peer *peer,
 	skb_queue_splice_tail_init(&peer->held, held);
 }
 
-/* RCU read side, BHs off. */
-static void send_held(struct medge_device *dev, struct sk_buff_head *held)
-{
-	struct sk_buff *skb;
-
-	while ((skb = __skb_dequeue(held))) {
-		struct keys_cb cb = *keys_cb(skb);
-
-		medge_rail_xmit(dev, cb.rail, &cb.l2, skb, false);
-	}
-}
-
 /* ---- frames ---- */
 
 static bool is_datagram(const struct sk_buff *skb)
@@ -312,8 +289,10 @@ static void hold(struct keys_peer *peer, u32 rail, struct sk_buff *skb)
 {
 	if (skb_queue_len(&peer->held) == MAX_HELD)
 		kfree_skb(__skb_dequeue(&peer->held));
-	keys_cb(skb)->l2 = peer->l2;
-	keys_cb(skb)->rail = rail;
+	*medge_tx_cb(skb) = (struct medge_tx_cb) {
+		.l2 = peer->l2,
+		.rail = rail,
+	};
 	__skb_queue_tail(&peer->held, skb_get(skb));
 }
 
@@ -408,7 +387,7 @@ static void taken_up(struct medge_device *dev, struct keys_peer *peer,
 	if (rcu_access_pointer(peer->next) == s)
 		promote(&dev->keys, peer, &held);
 	spin_unlock_bh(&dev->keys.lock);
-	send_held(dev, &held);
+	medge_batch_xmit(dev, &held);
 }
 
 bool medge_keys_open(struct medge_rail *rail, struct sk_buff *skb,
@@ -466,9 +445,10 @@ void medge_keys_receive(struct medge_rail *rail, struct sk_buff *skb,
 		medge_count(rail->dev, rx_no_memory);
 		return;
 	}
-	ether_addr_copy(keys_cb(skb)->l2.dmac, l2->smac);
-	keys_cb(skb)->l2.vlan = l2->vlan;
-	keys_cb(skb)->rail = rail->index;
+	/* Where an answer goes. */
+	ether_addr_copy(medge_tx_cb(skb)->l2.dmac, l2->smac);
+	medge_tx_cb(skb)->l2.vlan = l2->vlan;
+	medge_tx_cb(skb)->rail = rail->index;
 	skb_queue_tail(&keys->heard, skb);
 	schedule_work(&keys->work);
 }
@@ -557,7 +537,7 @@ static struct sk_buff *answer(struct medge_device *dev, struct keys_peer *peer,
 static void hear(struct medge_device *dev, struct sk_buff *skb)
 {
 	const struct medge_keys_hdr *kh = (const void *)skb->data;
-	const struct keys_cb cb = *keys_cb(skb);
+	const struct medge_tx_cb cb = *medge_tx_cb(skb);
 	struct medge_session *made = NULL;
 	struct sk_buff *reply = NULL;
 	struct sk_buff_head held;
@@ -593,7 +573,7 @@ static void hear(struct medge_device *dev, struct sk_buff *skb)
 	spin_unlock_bh(&dev->keys.lock);
 	local_bh_disable();
 	send(dev, cb.rail, &peer->l2, reply);
-	send_held(dev, &held);
+	medge_batch_xmit(dev, &held);
 	local_bh_enable();
 	rcu_read_unlock();
 }
