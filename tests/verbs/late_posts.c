@@ -47,7 +47,6 @@ static enum ibv_qp_type type = IBV_QPT_RC;
 
 static struct ibv_qp *create_qp(struct side *side, struct ibv_qp_init_attr *init)
 {
-	init->qp_type = type;
 	if (side == &a)
 		init->send_cq = cq;
 	return ibv_create_qp(side->pd, init);
@@ -57,7 +56,7 @@ static void make(struct line *l, uint32_t send_wr)
 {
 	struct pair_options opt = {
 		.send_wr = send_wr, .inline_data = sizeof(uint64_t),
-		.create_qp = create_qp,
+		.create_qp = create_qp, .type = type,
 		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 	};
 

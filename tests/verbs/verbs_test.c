@@ -230,7 +230,7 @@ int end_create(struct end *end, struct side *side,
 
 	init.send_cq = end->scq;
 	init.recv_cq = end->rcq;
-	init.qp_type = IBV_QPT_RC;
+	init.qp_type = OR(opt->type, IBV_QPT_RC);
 	init.sq_sig_all = opt->sig_all;
 	init.cap.max_send_wr = OR(opt->send_wr, 64);
 	init.cap.max_recv_wr = OR(opt->recv_wr, 64);

@@ -64,6 +64,7 @@ struct pair_options {
 	uint8_t min_rnr_timer;
 	int access;		/* of the QPs */
 	uint32_t path_mtu;
+	enum ibv_qp_type type;	/* IBV_QPT_RC, or UC */
 	/* NULL: ibv_create_qp() */
 	struct ibv_qp *(*create_qp)(struct side *side,
 				    struct ibv_qp_init_attr *init);

@@ -5,7 +5,6 @@
  *
  * Prints how many came; judges whether that can be.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,46 +23,6 @@ enum {
 
 static struct side A, B;
 static uint64_t seed;
-
-static struct ibv_qp *make_qp(struct side *side, struct ibv_cq *cq)
-{
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UC,
-		.cap = { .max_send_wr = 64, .max_recv_wr = RECEIVES,
-			 .max_send_sge = 1, .max_recv_sge = 1 },
-	};
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1,
-		.qp_access_flags = FULL_ACCESS & ~IBV_ACCESS_REMOTE_READ,
-	};
-	struct ibv_qp *qp = ibv_create_qp(side->pd, &init);
-
-	if (!qp || ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT |
-				 IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS))
-		die("%s: no UC QP: %s", side->name, strerror(errno));
-	return qp;
-}
-
-static void connect_qp(struct side *side, struct ibv_qp *qp,
-		       const struct side *to, const struct ibv_qp *peer)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer->qp_num,
-		.ah_attr = {
-			.is_global = 1, .port_num = 1,
-			.grh = { .dgid = to->gid, .hop_limit = 64,
-				 .sgid_index = side->gid_index },
-		},
-	};
-
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV |
-			  IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN))
-		die("%s: not to RTR: %s", side->name, strerror(errno));
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN))
-		die("%s: not to RTS: %s", side->name, strerror(errno));
-}
 
 /* What message @number is, as both sides know it. */
 static uint32_t length_of(uint32_t number)
@@ -90,7 +49,7 @@ static bool is_write(uint32_t number)
 
 static struct ibv_mr *rmr, *smr;
 static uint8_t *rbuf, *sbuf, *want;
-static struct ibv_qp *rqp, *sqp;
+static struct pair pair;		/* a sends */
 static uint32_t came, sends_came, writes_came, last;
 
 static uint8_t *slot(uint32_t number)
@@ -110,7 +69,7 @@ static void post_receive(uint64_t i)
 		.wr_id = i, .sg_list = &sge, .num_sge = 1,
 	};
 
-	if (ibv_post_recv(rqp, &wr, &bad))
+	if (ibv_post_recv(pair.b.qp, &wr, &bad))
 		die("a receive was refused");
 }
 
@@ -156,11 +115,11 @@ static void send_message(uint32_t number)
 		wr.wr.rdma.rkey = rmr->rkey;
 	}
 	fill(number, from);
-	if (ibv_post_send(sqp, &wr, &bad))
+	if (ibv_post_send(pair.a.qp, &wr, &bad))
 		die("a send was refused");
 }
 
-static void burst(uint32_t first, struct ibv_cq *scq, struct ibv_cq *rcq)
+static void burst(uint32_t first)
 {
 	struct ibv_wc wc;
 	uint32_t i;
@@ -168,49 +127,43 @@ static void burst(uint32_t first, struct ibv_cq *scq, struct ibv_cq *rcq)
 	for (i = 0; i < BURST; i++)
 		send_message(first + i);
 	for (i = 0; i < BURST; i++)
-		if (!wait_wc(scq, &wc, PATIENCE_MS) || wc.status)
+		if (!wait_wc(pair.a.scq, &wc, PATIENCE_MS) || wc.status)
 			die("message %u did not leave", first + i);
-	while (wait_wc(rcq, &wc, last == first + BURST - 1 ? 0 : LATE_MS))
+	while (wait_wc(pair.b.rcq, &wc, last == first + BURST - 1 ? 0 : LATE_MS))
 		receive(&wc);
 }
 
 int main(int argc, char **argv)
 {
+	struct pair_options opt = {
+		.type = IBV_QPT_UC, .recv_wr = RECEIVES,
+		.access = FULL_ACCESS & ~IBV_ACCESS_REMOTE_READ,
+		.path_mtu = IBV_MTU_1024,
+	};
 	size_t len = (size_t)RECEIVES * LEN_MAX;
-	struct ibv_cq *scq, *rcq;
 	uint32_t i;
 
 	seed = rng_seed(argc > 1 ? argv[1] : NULL);
 	printf("verbs_uc: seed %llu\n", (unsigned long long)seed);
 	side_open_both(&A, &B);
-	scq = ibv_create_cq(A.ctx, 64, NULL, NULL, 0);
-	rcq = ibv_create_cq(B.ctx, 64, NULL, NULL, 0);
-	if (!scq || !rcq)
-		die("no CQ");
 	sbuf = alloc_pages((size_t)BURST * LEN_MAX);
 	rbuf = alloc_pages(2 * len);
 	want = alloc_pages(LEN_MAX);
 	smr = must_reg(&A, sbuf, (size_t)BURST * LEN_MAX, 0);
 	rmr = must_reg(&B, rbuf, 2 * len, FULL_ACCESS);
-	sqp = make_qp(&A, scq);
-	rqp = make_qp(&B, rcq);
-	connect_qp(&A, sqp, &B, rqp);
-	connect_qp(&B, rqp, &A, sqp);
+	pair_create(&pair, &A, &B, &opt);
 	for (i = 0; i < RECEIVES; i++)
 		post_receive(i);
 	for (i = 0; i < MESSAGES; i += BURST)
-		burst(i, scq, rcq);
+		burst(i);
 
 	if (!sends_came || !writes_came || last + MESSAGES / 10 < MESSAGES)
 		die("%u came, the last was %u: losses stop the others", came, last);
 	printf("verbs_uc: %u of %u messages came, every byte right\n", came,
 	       (uint32_t)MESSAGES);
-	ibv_destroy_qp(sqp);
-	ibv_destroy_qp(rqp);
+	pair_destroy(&pair);
 	ibv_dereg_mr(smr);
 	ibv_dereg_mr(rmr);
-	ibv_destroy_cq(scq);
-	ibv_destroy_cq(rcq);
 	side_close(&A);
 	side_close(&B);
 	return 0;
