@@ -120,12 +120,17 @@ next_port() {
 	PORT=$((PORT + 1))
 }
 
-# Does the server listen, by either of the port spaces? At most half a minute: two debug kernels at once are slow.
+# Does the server listen, by either of the port spaces? At most half a minute: two debug kernels at once are slow, to
+# begin programs above all, so that ss, as every test's first one, took them minutes.
 wait_listening() {
 	local node=$1 port=$2 pid=$3 until=$((SECONDS + 30))
 	while ((SECONDS < until)); do
-		on "$node" rdma resource show cm_id | grep -q "LISTEN.*:$port " && return
-		[ -n "$(on "$node" ss -Hltun "sport = :$port")" ] && return
+		# Of TCP in state LISTEN, of UDP with no peer.
+		# shellcheck disable=SC2016 # for the inner shell
+		on "$node" sh -c '
+			grep -qE ":$1 0+:0000 (0A|07) " /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6 ||
+			rdma resource show cm_id | grep -q "LISTEN.*:$0 "
+		' "$port" "$(printf %04X "$port")" && return
 		kill -0 "$pid" 2>/dev/null || return
 		sleep 0.05
 	done
