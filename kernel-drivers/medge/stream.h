@@ -22,6 +22,7 @@ enum {
 	MEDGE_STREAM_WATCH_MS = 20,
 	MEDGE_STREAM_GAP_US = 250,
 	MEDGE_STREAM_PART = 3,
+	MEDGE_STREAM_HELD = 8,		/* one of so many left something unsent: no CPU is wanted */
 	MEDGE_STREAM_AHEAD = 4,		/* ops; and posts for each completion */
 	MEDGE_STREAM_POSTS = 16,	/* at least */
 };
@@ -29,7 +30,9 @@ enum {
 /**
  * struct medge_stream - of a CQ: do the posts that complete into it make a stream?
  * @posts: those that doorbells told of, about
- * @in_rings: what doorbells took since @since, in ns, about
+ * @rings: doorbells since @since, about, and
+ * @held: those that left something unsent, for want of room on the rails
+ * @in_rings: what they took, in ns, about
  * @since: ns; this and what follows under cq->lock
  * @posts_then: @posts at @since: those that follow tell a stream
  * @all_rings: poller->rings then
@@ -42,6 +45,8 @@ enum {
  */
 struct medge_stream {
 	u32 posts;
+	u32 rings;
+	u32 held;
 	u64 in_rings;
 	u64 since;
 	u32 posts_then;
