@@ -121,14 +121,14 @@ next_port() {
 }
 
 # Does the server listen, by either of the port spaces? At most half a minute: two debug kernels at once are slow, to
-# begin programs above all, so that ss, as every test's first one, took them minutes.
+# begin programs above all; ss alone, which would say it better, takes them half a second each time.
 wait_listening() {
 	local node=$1 port=$2 pid=$3 until=$((SECONDS + 30))
 	while ((SECONDS < until)); do
 		# Of TCP in state LISTEN, of UDP with no peer.
 		# shellcheck disable=SC2016 # for the inner shell
 		on "$node" sh -c '
-			grep -qE ":$1 0+:0000 (0A|07) " /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6 ||
+			grep -qsE ":$1 0+:0000 (0A|07) " /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6 ||
 			rdma resource show cm_id | grep -q "LISTEN.*:$0 "
 		' "$port" "$(printf %04X "$port")" && return
 		kill -0 "$pid" 2>/dev/null || return
