@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Join frames that were cut, see join.h. */
+/* Join frames of one op, see join.h. */
 #include <linux/etherdevice.h>
 #include <linux/percpu.h>
 #include <linux/skbuff.h>
@@ -21,11 +21,11 @@ static bool same_way(const struct medge_rx_l2 *a, const struct medge_rx_l2 *b)
 	       a->multicast == b->multicast;
 }
 
-/* May others be joined to it? It was cut; and its list of skbs must be ours alone. */
+/* May others be joined to it? Its list of skbs must be ours alone. */
 static bool may_begin(const struct sk_buff *skb, const struct medge_frame *f)
 {
-	return f->nframes == 1 && medge_wire_goes_on(f) &&
-	       is_all_payload(skb, f) && !skb_cloned(skb);
+	return medge_wire_goes_on(f) && is_all_payload(skb, f) &&
+	       !skb_cloned(skb);
 }
 
 static void begin(struct medge_join *j, struct sk_buff *skb,

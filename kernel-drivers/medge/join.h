@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Frames that a port had cut out of a superframe come one after the other. Here
- * they become one again before their connection sees them, which then takes its
- * lock, looks the memory up and tells the time once for all of them: what a
- * driver's GRO does for IP, for any port, and where its interrupts end.
+ * Frames of one op come one after the other: those that a port had cut out of a
+ * superframe, and superframes. Here they become one before their connection sees
+ * them, which then takes its lock, looks the memory up and tells the time once for
+ * all of them: what a driver's GRO does for IP, for any port, and where its
+ * interrupts end. Where two CPUs receive for one connection, each has its lock and
+ * its state, which come from the other, for so much longer.
  */
 #ifndef MEDGE_JOIN_H
 #define MEDGE_JOIN_H

@@ -68,7 +68,7 @@ void check_tx(struct host *h, const struct medge_tx *tx)
 		CHECK(tx->len <= (u32)cfg->seg_len + MEDGE_HDR_LEN);
 		return;
 	}
-	CHECK_EQ(tx->nframes, max(DIV_ROUND_UP(tx->op.len, cfg->seg_len), 1));
+	CHECK_EQ(tx->nframes, max(DIV_ROUND_UP(tx->op.len, cfg->seg_len), 1u));
 	CHECK(tx->op.len <= max_t(u32, cfg->run_max, cfg->seg_len));
 }
 

@@ -68,6 +68,8 @@ void host_free(struct host *h)
 {
 	u32 i;
 
+	if (h->waiting.packet)
+		packet_put(h->waiting.packet);
 	for (i = 0; i < h->nops; i++) {
 		free(h->ops[i].sink);
 		free(h->ops[i].sunk_map);

@@ -108,6 +108,14 @@ struct grant {
 
 struct pair;
 
+/* A frame that others are joined to, as kernel-drivers/medge/join.c does. */
+struct waiting {
+	struct packet *packet;	/* NULL: none waits */
+	struct medge_frame frame;
+	u32 rail;
+	u64 until;
+};
+
 struct host {
 	struct pair *pair;
 	struct medge_conn *conn;
@@ -131,6 +139,7 @@ struct host {
 	u32 consumed;
 	u32 recv_base;		/* index of the first */
 	struct region regions[REGIONS];
+	struct waiting waiting;
 
 	u32 snd_nxt;		/* frame number space, from the outside */
 	u32 acked;		/* highest cumulative ack that came */

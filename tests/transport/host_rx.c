@@ -285,6 +285,92 @@ static void receive_probe(struct host *h, u32 rail, struct packet *p)
 	pair_poll(h->pair, h->side);
 }
 
+static void receive_frame(struct host *h, u32 rail, struct packet *p,
+			  const struct medge_frame *f,
+			  const struct medge_ack *ack)
+{
+	if (h->silent)
+		return;
+	TRACE("%llu side %u < rail %u %s psn %u+%u ack_psn %u ack_op %u\n",
+	      pair_now(h->pair), h->side, rail,
+	      f->type == MEDGE_FRAME_ACK ? "ack" : "data", f->psn, f->nframes,
+	      f->ack_psn, f->ack_op);
+	if (!h->pair->hostile) {
+		CHECK_EQ(f->qpn, pair_qpn(h->pair, h->side));
+		note_ack(h, f);
+	}
+	accept(h, rail, p, f, ack);
+	host_released(h);
+	pair_poll(h->pair, h->side);
+}
+
+/* ---- joined frames ---- */
+
+enum { JOIN_NS = 5000 };
+
+static void end_wait(struct host *h)
+{
+	struct waiting w = h->waiting;
+
+	h->waiting.packet = NULL;
+	if (!w.packet)
+		return;
+	receive_frame(h, w.rail, w.packet, &w.frame, NULL);
+	packet_put(w.packet);
+}
+
+static void wait_over(void *arg, bool run)
+{
+	struct host *h = arg;
+
+	if (run && pair_now(h->pair) >= h->waiting.until)
+		end_wait(h);
+}
+
+static bool is_all_payload(const struct packet *p, const struct medge_frame *f)
+{
+	return p->len == f->op.data_off + f->op.len;
+}
+
+/* Return: the frame follows the one that waits, and is a part of it now. */
+static bool join(struct host *h, u32 rail, const struct packet *p,
+		 const struct medge_frame *f)
+{
+	struct waiting *w = &h->waiting;
+	struct packet *both;
+
+	if (!w->packet || w->rail != rail || !is_all_payload(p, f) ||
+	    !medge_wire_join(&w->frame, f))
+		return false;
+	both = packet_new(w->packet->len + f->op.len);
+	memcpy(both->data, w->packet->data, w->packet->len);
+	memcpy(both->data + w->packet->len, p->data + f->op.data_off, f->op.len);
+	packet_put(w->packet);
+	w->packet = both;
+	if (!medge_wire_goes_on(&w->frame))
+		end_wait(h);
+	return true;
+}
+
+/* Return: it waits for others, or is a part of one that does. */
+static bool waits(struct host *h, u32 rail, struct packet *p,
+		  const struct medge_frame *f)
+{
+	if (join(h, rail, p, f))
+		return true;
+	end_wait(h);
+	if (!medge_wire_goes_on(f) || !is_all_payload(p, f))
+		return false;
+	h->waiting = (struct waiting) {
+		.packet = packet_get(p),
+		.frame = *f,
+		.rail = rail,
+		.until = pair_now(h->pair) + JOIN_NS,
+	};
+	events_add(&h->pair->events, h->waiting.until, wait_over, h);
+	return true;
+}
+
 void host_receive(struct host *h, u32 rail, struct packet *p)
 {
 	struct medge_frame f;
@@ -296,25 +382,16 @@ void host_receive(struct host *h, u32 rail, struct packet *p)
 	      medge_drop_name(drop));
 	if (drop)
 		return;
-	if (h->pair->params.joins)
-		f.parts = f.nframes;
 	if (f.type == MEDGE_FRAME_PROBE || f.type == MEDGE_FRAME_REPLY) {
 		receive_probe(h, rail, p);
 		return;
 	}
-	if (h->silent)
-		return;
-	TRACE("%llu side %u < rail %u %s psn %u+%u ack_psn %u ack_op %u\n",
-	      pair_now(h->pair), h->side, rail,
-	      f.type == MEDGE_FRAME_ACK ? "ack" : "data", f.psn, f.nframes,
-	      f.ack_psn, f.ack_op);
-	if (!h->pair->hostile) {
-		CHECK_EQ(f.qpn, pair_qpn(h->pair, h->side));
-		note_ack(h, &f);
+	if (h->pair->params.joins) {
+		f.parts = f.nframes;
+		if (waits(h, rail, p, &f))
+			return;
 	}
-	accept(h, rail, p, &f, f.type == MEDGE_FRAME_ACK ? &ack : NULL);
-	host_released(h);
-	pair_poll(h->pair, h->side);
+	receive_frame(h, rail, p, &f, f.type == MEDGE_FRAME_ACK ? &ack : NULL);
 }
 
 /* ---- upcalls ---- */

@@ -24,7 +24,7 @@
  * @budget: runs sent at a time at most, 0: any number
  * @nfirst: rails that are there from the beginning; 0: all
  * @switched: all rails are on one switch, and a frame's address says where it goes
- * @joins: superframes that come uncut are taken for frames that were joined
+ * @joins: frames that come in order are joined; superframes that come uncut were, too
  * @gone_ppm: hostile runs: how often memory turns out to be gone
  * @event_limit: a run with more events than this is livelocked
  */

@@ -458,6 +458,32 @@ static void join__undoes_cut(void)
 	packet_put(p);
 }
 
+/* Superframes of one op, up to what is joined: more than 16 bits count. */
+static void join__of_superframes(void)
+{
+	u32 seg = 1000, len = 64 * seg, n = MEDGE_JOIN_MAX / len, i;
+	struct packet *p = run_packet((n + 1) * len, 0, len, seg);
+	struct medge_frame run, f, next;
+
+	CHECK_EQ(medge_wire_decode(p->data, p->len, p->len, &run), 0);
+	f = run;
+	for (i = 1; i <= n; i++) {
+		next = run;
+		next.psn += i * run.nframes;
+		next.op.offset = i * len;
+		if (i == n)
+			break;
+		CHECK(medge_wire_goes_on(&f), "not behind %u superframes", i);
+		CHECK(medge_wire_join(&f, &next), "superframe %u", i);
+		CHECK_EQ(f.parts, i + 1);
+		CHECK_EQ(f.nframes, (i + 1) * 64);
+		CHECK_EQ(f.op.len, (i + 1) * len);
+		CHECK_EQ(f.op.offset, 0);
+	}
+	CHECK(!medge_wire_join(&f, &next), "more than may be joined");
+	packet_put(p);
+}
+
 /* Each field that says that a frame is not the next, or would be lost with its header. */
 static void join__only_what_follows(void)
 {
@@ -490,7 +516,7 @@ static void join__only_what_follows(void)
 	BAD(op.opcode, MEDGE_OP_RESPONSE);
 	BAD(op.flags, next.op.flags ^ MEDGE_OP_STRICT);
 	BAD(op.len, 0);
-	BAD(op.len, MEDGE_RUN_MAX - 999);
+	BAD(op.len, MEDGE_JOIN_MAX - 999);
 	BAD(op.op_no, next.op.op_no + 1);
 	BAD(op.op_len, next.op.op_len + 1);
 	BAD(op.offset, next.op.offset + 1000);
@@ -510,7 +536,7 @@ static void join__only_what_follows(void)
 	f.nframes = MEDGE_WINDOW;
 	CHECK(!medge_wire_goes_on(&f), "a window of frames");
 	f = first;
-	f.op.len = MEDGE_RUN_MAX - 999;
+	f.op.len = MEDGE_JOIN_MAX - 999;
 	CHECK(!medge_wire_goes_on(&f), "no room for another");
 	packet_put(p);
 }
@@ -584,6 +610,7 @@ int main(int argc, char **argv)
 	RUN(decode__small_ops_have_their_lengths);
 	RUN(cut__frames_are_those_sent_one_by_one);
 	RUN(join__undoes_cut);
+	RUN(join__of_superframes);
 	RUN(join__only_what_follows);
 	RUN(linear__covers_what_decode_reads);
 	RUN(names__exist_for_every_value);

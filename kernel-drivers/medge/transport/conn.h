@@ -233,14 +233,14 @@ struct medge_rx {
 	u16 nframes;
 	u8 flags;		/* enum medge_frame_flags */
 	u8 nops;		/* left */
+	u32 len;		/* of the current op's payload */
 	u16 fence_dist;
-	u16 len;		/* of the current op's payload */
+	u16 parts;		/* frames that came by themselves, or superframes */
 	u32 op_no;		/* the current op's */
 	u32 offset;		/* of its payload in the op */
 	u32 data_off;		/* and in the frame */
 	u8 opcode;
 	u8 state;
-	u16 parts;		/* frames that came by themselves, or superframes */
 };
 
 /* What to place. */

@@ -529,7 +529,7 @@ bool medge_wire_goes_on(const struct medge_frame *f)
 	return f->type == MEDGE_FRAME_DATA && f->nops == 1 &&
 	       !(f->flags & MEDGE_FRAME_LAST_FLAGS) &&
 	       op->len && op->offset + op->len < op->op_len &&
-	       op->len + f->seg_len <= MEDGE_RUN_MAX &&
+	       op->len + f->seg_len <= MEDGE_JOIN_MAX &&
 	       f->nframes < MEDGE_WINDOW;
 }
 
@@ -547,7 +547,7 @@ bool medge_wire_join(struct medge_frame *f, const struct medge_frame *next)
 	    next->op.offset != f->op.offset + f->op.len ||
 	    !medge_op_same(&next->op, &f->op) || !same_ack(next, f))
 		return false;
-	if (!next->op.len || f->op.len + next->op.len > MEDGE_RUN_MAX ||
+	if (!next->op.len || f->op.len + next->op.len > MEDGE_JOIN_MAX ||
 	    f->nframes + next->nframes > MEDGE_WINDOW)
 		return false;
 	f->op.len += next->op.len;

@@ -39,6 +39,11 @@ enum {
 	MEDGE_MAX_RD_ATOMIC = 128,
 	/* Payload of a run, headers included, fits the 16 bits of a length. */
 	MEDGE_RUN_MAX = 65535 - 14 - 64,
+	/*
+	 * Payload that a receiver joins: what it has to do for it but copy is little
+	 * beside that by then, and it keeps its softirq for as long.
+	 */
+	MEDGE_JOIN_MAX = 1 << 20,
 	MEDGE_MSG_MAX = 1u << 31,
 };
 
@@ -451,13 +456,13 @@ enum medge_drop {
 struct medge_op {
 	u8 opcode;
 	u8 flags;
-	u16 len;		/* payload in this frame or superframe */
 	u32 op_no;
 	u32 op_len;
 	u32 offset;
 	u64 addr;
 	u32 rkey;
 	__be32 imm;
+	u32 len;		/* payload in this frame, or superframe, or all joined */
 	u32 data_off;		/* of the payload, from the frame header */
 };
 
@@ -477,7 +482,7 @@ struct medge_frame {
 	u8 nops;
 	u16 seg_len;
 	u16 nframes;		/* 1 unless it is an uncut superframe, or joined */
-	u16 parts;		/* that were joined; 1: none were */
+	u16 parts;		/* frames and superframes that were joined; 1: none were */
 	u32 qpn;
 	u32 psn;
 	u32 ack_psn;
