@@ -15,8 +15,8 @@
 #include "ud.h"
 
 enum {
-	/* Copies up to this cost less than giving up the lock for them. */
-	RX_COPY_LOCKED = 1024,
+	/* Copies up to this cost less than giving up the lock, and reading a clock after that. */
+	RX_COPY_LOCKED = 4096,
 };
 
 /* A frame that has come, or several that were joined, and its headers. */
