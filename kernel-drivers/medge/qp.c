@@ -223,6 +223,7 @@ static void reset_qp(struct medge_qp *qp)
 	qp->recv_base = 0;
 	qp->op_base = 0;
 	qp->unsent = false;
+	qp->full = false;
 	qp->refused = false;
 	qp->flush_late = false;
 	medge_qp_open(qp);

@@ -81,7 +81,8 @@ struct medge_recv_snap {
  * @sending: a batch of skbs is on its way without @lock; only one at a time,
  *           so that frames stay in order on their rails
  * @look_again: there may be more to send than @sending is for
- * @unsent: the connection waits for acks to send what was submitted
+ * @unsent: the connection waits for acks to send what was submitted, and
+ * @full: for those alone that make room on its paths
  * @refused: in ERR because of the peer, which may still ask for the NAK
  * @flush_late: flush as soon as @placing is 0
  * @reaped: SQ ring index up to which flush has completed WQEs
@@ -121,7 +122,7 @@ struct medge_qp {
 	u32 placing;
 	size_t held_bytes;
 	struct medge_mr *mr;
-	bool sending, look_again, unsent, refused, flush_late;
+	bool sending, look_again, unsent, full, refused, flush_late;
 	struct medge_faults faults;
 	struct medge_ring sq;
 	struct medge_ring rq;

@@ -41,8 +41,11 @@ static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 	u32 n;
 
 	for (n = 0; n < TX_BATCH && medge_qp_talks(qp); n++) {
-		if (!medge_conn_poll_tx(qp->conn, qp->now, &tx))
+		if (!medge_conn_poll_tx(qp->conn, qp->now, &tx)) {
+			qp->full = qp->unsent &&
+				   medge_conn_is_full(qp->conn, qp->now);
 			return false;
+		}
 		trace_medge_send(qp, &tx);
 		/* Our own requests are flushed; the peer's before the refused are not. */
 		if (qp->state == IB_QPS_ERR &&
@@ -50,6 +53,7 @@ static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 			continue;
 		build_into(out, qp, &tx);
 	}
+	qp->full = false;
 	return true;
 }
 

@@ -114,7 +114,7 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 	/* Where threads ring at once, a count may be lost. */
 	now = ktime_get_ns();
 	WRITE_ONCE(stream->rings, READ_ONCE(stream->rings) + 1);
-	if (READ_ONCE(qp->unsent))
+	if (READ_ONCE(qp->full))
 		WRITE_ONCE(stream->held, READ_ONCE(stream->held) + 1);
 	WRITE_ONCE(stream->in_rings, READ_ONCE(stream->in_rings) + now - began);
 	WRITE_ONCE(stream->posts, READ_ONCE(stream->posts) + told(qp));

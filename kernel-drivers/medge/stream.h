@@ -31,7 +31,7 @@ enum {
  * struct medge_stream - of a CQ: do the posts that complete into it make a stream?
  * @posts: those that doorbells told of, about
  * @rings: doorbells since @since, about, and
- * @held: those that left something unsent, for want of room on the rails
+ * @held: those that left something unsent, for want of room on its paths
  * @in_rings: what they took, in ns, about
  * @since: ns; this and what follows under cq->lock
  * @posts_then: @posts at @since: those that follow tell a stream
