@@ -32,6 +32,7 @@ static void watch(struct medge_qp *qp)
 {
 	spin_lock_bh(&qp->lock);
 	qp->polled.watched = true;
+	qp->now = ktime_get_ns();
 	medge_second_begin(qp);
 	spin_unlock_bh(&qp->lock);
 	/* What is there already was told; but look, which clears need_doorbell. */

@@ -17,8 +17,13 @@ static void begin_trial(struct medge_qp *qp)
 
 void medge_second_begin(struct medge_qp *qp)
 {
-	qp->second.posts = 0;
-	qp->second.since = 0;
+	struct medge_second *s = &qp->second;
+
+	/* Others want the poller's CPU time and again; to begin anew would come to no end. */
+	if (qp->now - s->since < MEDGE_SECOND_TRIAL_MAX_MS * NSEC_PER_MSEC)
+		return;
+	s->posts = 0;
+	s->since = 0;
 }
 
 /* Is more done by both? The other way is tried, too, first of all, and now and then. */

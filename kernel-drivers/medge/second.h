@@ -18,14 +18,15 @@ enum {
 	/* Ops as long as this, on average, in bytes. */
 	MEDGE_SECOND_OP = 32 << 10,
 	/* So much is worth a doorbell. */
-	MEDGE_SECOND_WORK = 1 << 20,
-	/* A trial takes so long, and so many ops at least. */
+	MEDGE_SECOND_WORK = 4 << 20,
+	/* A trial takes so long, and so many ops at least; interrupted, not longer than that. */
 	MEDGE_SECOND_TRIAL_MS = 8,
+	MEDGE_SECOND_TRIAL_MAX_MS = 32,
 	MEDGE_SECOND_TRIAL_OPS = 32,
 	/* Of so many, one is of what seems worse. */
 	MEDGE_SECOND_TRIALS = 32,
 	/* What who posts pays is to be worth it: more than the one alone does, in percent. */
-	MEDGE_SECOND_GAIN = 10,
+	MEDGE_SECOND_GAIN = 5,
 };
 
 /**
@@ -48,7 +49,7 @@ struct medge_second {
 	u32 rate[2];
 };
 
-/* The poller begins to watch: what was measured stays known. Under qp->lock. */
+/* The poller begins to watch, at qp->now: what was measured stays known. Under qp->lock. */
 void medge_second_begin(struct medge_qp *qp);
 /* Somebody looks at the ring, at qp->now. Under qp->lock. */
 void medge_second_look(struct medge_qp *qp);

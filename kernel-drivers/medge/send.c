@@ -14,11 +14,12 @@
 #include "ud.h"
 
 enum {
-	/* skbs built in one go, under the lock. */
+	/* skbs built in one go, under the lock; and where two CPUs build by turns. */
 	TX_BATCH = 16,
+	TX_BATCH_SHARED = 8,
 	/* Goes of one turn; within another's, who is near, in softirq, and else. */
 	TX_GOES_NEAR = 2,
-	TX_GOES_SHARED = 4,
+	TX_GOES_SHARED = 16,
 	TX_GOES_SOFTIRQ = 4,
 	TX_GOES = 32,
 	/* Looks at a ring whose user posts just what leads to no frame. */
@@ -37,10 +38,10 @@ static void build_into(struct medge_send_batch *out, struct medge_qp *qp,
 /* Return: there may be more to send. */
 static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 {
+	u32 most = medge_poller_is_shared(qp) ? TX_BATCH_SHARED : TX_BATCH, n;
 	struct medge_tx tx;
-	u32 n;
 
-	for (n = 0; n < TX_BATCH && medge_qp_talks(qp); n++) {
+	for (n = 0; n < most && medge_qp_talks(qp); n++) {
 		if (!medge_conn_poll_tx(qp->conn, qp->now, &tx)) {
 			qp->full = qp->unsent &&
 				   medge_conn_is_full(qp->conn, qp->now);
