@@ -40,10 +40,11 @@ static inline void medge_held_destroy(struct medge_held *held)
 	percpu_counter_destroy(&held->bytes);
 }
 
-/* May a QP that holds @own bytes hold more? */
-static inline bool medge_held_room(struct medge_held *held, size_t own)
+/* May a QP that holds @own bytes hold @skb, too? */
+static inline bool medge_held_room(struct medge_held *held, size_t own,
+				   const struct sk_buff *skb)
 {
-	return own < MEDGE_HELD_OWN ||
+	return own + skb->truesize <= MEDGE_HELD_OWN ||
 	       percpu_counter_read_positive(&held->bytes) >> 10 <
 		       READ_ONCE(held->max_kib);
 }

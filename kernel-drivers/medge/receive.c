@@ -208,11 +208,11 @@ void medge_receive_copied(struct medge_qp *qp, struct sk_buff *skb,
  * There is memory for it, should it be held; the next frame that the connection
  * waits for is what makes room.
  */
-static bool has_room(const struct medge_qp *qp, const struct medge_frame *f)
+static bool has_room(const struct medge_qp *qp, const struct arrival *a)
 {
-	return f->type != MEDGE_FRAME_DATA ||
-	       medge_held_room(&qp->dev->held, qp->held_bytes) ||
-	       medge_conn_expects(qp->conn, f);
+	return a->frame->type != MEDGE_FRAME_DATA ||
+	       medge_held_room(&qp->dev->held, qp->held_bytes, a->skb) ||
+	       medge_conn_expects(qp->conn, a->frame);
 }
 
 /*
@@ -271,7 +271,7 @@ static void receive(struct medge_qp *qp, struct arrival *a,
 	}
 	qp->now = ktime_get_ns();
 	__skb_queue_head_init(&a->used);
-	if (has_room(qp, a->frame)) {
+	if (has_room(qp, a)) {
 		receive_frames(qp, a);
 	} else {
 		medge_count(qp->dev, rx_held_full);
