@@ -22,7 +22,7 @@ enum {
 	MEDGE_STREAM_WATCH_MS = 20,
 	MEDGE_STREAM_GAP_US = 250,
 	MEDGE_STREAM_PART = 3,
-	MEDGE_STREAM_HELD = 8,		/* one of so many left something unsent: no CPU is wanted */
+	MEDGE_STREAM_HELD = 8,		/* one of so many left its paths full: no CPU is wanted */
 	MEDGE_STREAM_AHEAD = 4,		/* ops; and posts for each completion */
 	MEDGE_STREAM_POSTS = 16,	/* at least */
 };
@@ -31,7 +31,7 @@ enum {
  * struct medge_stream - of a CQ: do the posts that complete into it make a stream?
  * @posts: those that doorbells told of, about
  * @rings: doorbells since @since, about, and
- * @held: those that left something unsent, for want of room on its paths
+ * @held: those that left their QP's paths full (medge_conn_is_full())
  * @in_rings: what they took, in ns, about
  * @since: ns; this and what follows under cq->lock
  * @posts_then: @posts at @since: those that follow tell a stream

@@ -124,6 +124,8 @@ class Session:
             return
         had = self.results.get(key)
         last = had['values'][-1]['value'] if had else None
+        # A peer that hangs once does so again; what stands beside them had an accident.
+        hangs = kind in self.peers and kind != 'medge'
         tries = 0
         while tries < TRIES:
             tries += 1
@@ -131,7 +133,7 @@ class Session:
                 value = test.measure(self.devices, self.seconds, last)
             except OutOfTime as error:
                 problem = str(error)
-                if kind in self.peers and kind != 'medge':
+                if hangs:
                     break
                 continue
             except NoClock as error:
@@ -148,8 +150,7 @@ class Session:
                 entry['values'].append(value)
                 return
             problem = 'no figure'
-        # A peer that hangs does so again; what stands beside them had an accident.
-        if kind in self.peers and kind != 'medge':
+        if hangs:
             self.given_up.add(key)
         self.failures.append({'type': kind, 'test': test.name(), 'cut': cut, 'why': problem})
         say('%s %s%s was not measured: %s' % (kind, test.name(), ', cut' if cut else '', problem))

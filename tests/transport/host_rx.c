@@ -306,6 +306,7 @@ static void receive_frame(struct host *h, u32 rail, struct packet *p,
 
 /* ---- joined frames ---- */
 
+/* How long a frame waits for the next; where a kernel's softirq would end. */
 enum { JOIN_NS = 5000 };
 
 static void end_wait(struct host *h)
