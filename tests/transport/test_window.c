@@ -63,6 +63,45 @@ static void frames__held_are_at_most_the_window(void)
 	pair_free(&p);
 }
 
+/* The ack that says so first. */
+static enum net_verdict lose_whole_window(struct pair *p, const struct seen *seen,
+					  u64 *delay, void *user)
+{
+	bool *lost = user;
+
+	if (*lost || !seen->side ||
+	    seen->f.ack_psn != p->params.cfg[0].psn + MEDGE_WINDOW_FIRST)
+		return NET_PASS;
+	*lost = true;
+	return NET_DROP;
+}
+
+/* All of the window is there, as the peer said, but that it may go on was lost. */
+static void frames__of_a_full_window_are_asked_after(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 700 * SEG,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	bool lost = false;
+	struct watch w;
+	struct pair p;
+
+	pair_params_default(&params, 1);
+	params.cfg[0].seg_len = params.cfg[1].seg_len = SEG;
+	params.place_ppm = 1000000;
+	params.place_ns = 100 * MSEC;
+	pair_init(&p, &params);
+	watch_frames(&w, &p, lose_whole_window, &lost);
+	pair_post(&p, 0, &req);
+	/* Of the first alone the placing takes time. */
+	while (!p.host[1].count.placing)
+		pair_run(&p, pair_now(&p) + 50);
+	p.params.place_ppm = 0;
+	pair_finish(&p, SEC);
+	CHECK(lost);
+	pair_free(&p);
+}
+
 static void ops__no_more_than_the_window_at_once(void)
 {
 	struct medge_request req = req_write(REGION_STRICT, 0, 8,
@@ -345,6 +384,7 @@ int main(int argc, char **argv)
 	direct_begin(argc, argv);
 	RUN(frames__no_more_than_the_window_unacknowledged);
 	RUN(frames__held_are_at_most_the_window);
+	RUN(frames__of_a_full_window_are_asked_after);
 	RUN(ops__no_more_than_the_window_at_once);
 	RUN(memory__none__goes_on_with_what_it_has);
 	RUN(memory__none_for_a_while__frames_come_again);

@@ -472,11 +472,12 @@ static bool overslept(struct medge_conn *c, u64 now, u64 at)
 
 /*
  * What is there could be sent, and nothing else is under way: who sends for many has
- * yet to come to this one. The peer has not been silent, since it was told nothing.
+ * yet to come to this one. The peer has not been silent, since it was told nothing. (Of
+ * frames that it says it has, but not that those before them are placed, it owes an ack.)
  */
 static bool is_our_turn(struct medge_conn *c, u64 now)
 {
-	return !in_flight(c) && !waiting(c) && !medge_conn_is_full(c, now);
+	return c->snd_una == c->snd_nxt && !waiting(c) && !medge_conn_is_full(c, now);
 }
 
 void medge_loss_timeout(struct medge_conn *c, u64 now)
