@@ -64,6 +64,18 @@ void medge_loss_forget(struct medge_conn *c, struct medge_sent *s)
 	s->flags = (s->flags | MEDGE_SENT_ACKED) & ~MEDGE_SENT_LOST;
 }
 
+void medge_loss_forget_requests(struct medge_conn *c)
+{
+	u32 psn;
+
+	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
+		struct medge_sent *s = medge_sent(c, psn);
+
+		if (!(s->flags & MEDGE_SENT_RESPONSE))
+			medge_loss_forget(c, s);
+	}
+}
+
 void medge_loss_acked(struct medge_conn *c, struct medge_sent *s)
 {
 	struct medge_conn_path *path = &c->paths[s->path];
@@ -224,20 +236,30 @@ static bool answer_is_due(const struct medge_conn *c, const struct medge_sent *s
 		since >= c->paths[s->path].srtt);
 }
 
+/* The oldest frame that is undecided, in *psn. The peer may have some before it. */
+static bool oldest_undecided(const struct medge_conn *c, u32 *psn)
+{
+	for (*psn = c->snd_una; *psn != c->snd_nxt; (*psn)++)
+		if (undecided(medge_sent(c, *psn)))
+			return true;
+	return false;
+}
+
 /*
  * An answer without news is as good as an ack of something sent when we asked:
  * what was sent before that is late. The oldest goes again at once.
  */
 void medge_loss_answered(struct medge_conn *c, u64 now)
 {
-	const struct medge_sent *oldest = medge_sent(c, c->snd_una);
+	u32 psn;
 
 	if (!c->nunacked)
 		return;
 	tick(c, now);
 	c->acked_time = max(c->acked_time, c->poked);
-	if (undecided(oldest) && answer_is_due(c, oldest, now))
-		give_up(c, c->snd_una);
+	if (oldest_undecided(c, &psn) &&
+	    answer_is_due(c, medge_sent(c, psn), now))
+		give_up(c, psn);
 	medge_loss_detect(c, now);
 }
 
@@ -448,14 +470,11 @@ static void expire(struct medge_conn *c, u64 now)
 	 * nobody answers, or all is merely late, a window of frames would be
 	 * of no use, and in the way of others.
 	 */
-	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
-		if (!undecided(medge_sent(c, psn)))
-			continue;
-		lose(c, psn);
-		c->stats.lost_rto++;
-		medge_cong_timeout(&c->paths[medge_sent(c, psn)->path].cong);
+	if (!oldest_undecided(c, &psn))
 		return;
-	}
+	lose(c, psn);
+	c->stats.lost_rto++;
+	medge_cong_timeout(&c->paths[medge_sent(c, psn)->path].cong);
 }
 
 /*

@@ -202,6 +202,9 @@ static void refuse(struct medge_conn *c, const struct medge_op *op, u8 nak)
 	c->ack_now = true;
 	c->recheck = true;
 	c->rcv_rnr = false;
+	/* From here on it only answers, and has all windows for that. */
+	medge_loss_forget_requests(c);
+	c->window = MEDGE_WINDOW;
 	c->ops->refused(c, op, nak, nak == MEDGE_NAK_INVALID_REQUEST &&
 			medge_opcode_is_send(op->opcode) ?
 			MEDGE_LOCAL_LENGTH : MEDGE_OK);

@@ -72,7 +72,7 @@ static bool request_ready(struct medge_conn *c, u32 op_no)
 {
 	struct medge_send_op *sop = medge_sop(c, op_no);
 
-	if (op_no == c->op_next || c->dead || c->nak)
+	if (op_no == c->op_next || c->dead || c->nak || c->refused)
 		return false;
 	if (c->any_failed && !medge_seq_before(op_no, c->failed_op))
 		return false;

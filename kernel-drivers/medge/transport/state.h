@@ -527,6 +527,8 @@ void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
 void medge_loss_mark(struct medge_conn *c, u32 psn);
 /* The peer need not get it (any more). */
 void medge_loss_forget(struct medge_conn *c, struct medge_sent *s);
+/* Any request, that is. */
+void medge_loss_forget_requests(struct medge_conn *c);
 u64 medge_loss_rto(const struct medge_conn *c);
 /* Something was acknowledged: does that say that something else was lost? */
 void medge_loss_news(struct medge_conn *c, u64 now);
