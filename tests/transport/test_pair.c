@@ -116,6 +116,7 @@ static void run_once_failed(void)
 		300047204,	/* an answer was, of who had refused what came later, */
 		700183861,	/* and had requests of its own under way, */
 		700128605,	/* a window of them */
+		100055419,	/* what went again was asked after at once */
 	};
 	struct scenario_result r;
 	u32 i;

@@ -391,7 +391,8 @@ u64 medge_loss_rto(const struct medge_conn *c)
 /* When to ask: nothing was heard for longer than an answer takes. */
 static u64 pto(const struct medge_conn *c)
 {
-	u64 wait = 0;
+	const struct medge_sent *oldest = medge_sent(c, c->snd_una);
+	u64 wait = 0, sent;
 	u32 i;
 
 	for (i = 0; i < c->npaths; i++) {
@@ -404,8 +405,9 @@ static u64 pto(const struct medge_conn *c)
 	/* The peer has a timer for that, which may be late, too. */
 	if (!c->last_ack_req)
 		wait += c->cfg.ack_delay_ns + MEDGE_PTO_MIN;
-	return max(c->progress, medge_sent(c, c->snd_una)->time) +
-	       max_t(u64, wait, MEDGE_PTO_MIN);
+	/* If the peer has that one, we wait for a later one, at most the last that went. */
+	sent = oldest->flags & MEDGE_SENT_ACKED ? c->last_tx : oldest->time;
+	return max(c->progress, sent) + max_t(u64, wait, MEDGE_PTO_MIN);
 }
 
 u64 medge_loss_deadline(struct medge_conn *c)
