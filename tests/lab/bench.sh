@@ -65,7 +65,7 @@ bench_quick() {
 	bench_boot floors 3 0.25 --rails 1 --mtu 9000
 	bench_boot mtu 3 0.25 --rails 1 --mtu 1500
 	BENCH_PEERS=medge bench_boot shaped 3 1.5 --rails 2 --mtu 9000 --rate 10gbit
-	BENCH_PEERS="medge rxe siw" bench_boot latency 1 0.3 --rails 1 --mtu 9000 --kernel 7
+	BENCH_PEERS="medge rxe siw" bench_boot latency 3 0.3 --rails 1 --mtu 9000 --kernel 7
 }
 
 bench_full() {
