@@ -48,10 +48,6 @@ static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 			return false;
 		}
 		trace_medge_send(qp, &tx);
-		/* Our own requests are flushed; the peer's before the refused are not. */
-		if (qp->state == IB_QPS_ERR &&
-		    tx.type != MEDGE_FRAME_ACK && !tx.response)
-			continue;
 		build_into(out, qp, &tx);
 	}
 	qp->full = false;

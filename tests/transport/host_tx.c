@@ -95,6 +95,9 @@ static struct packet *build(struct host *h, const struct medge_tx *tx)
 {
 	struct packet *p;
 
+	/* Its requests are flushed then, and their memory is the application's again. */
+	CHECK(!h->refused || tx->type != MEDGE_FRAME_DATA || tx->response,
+	      "who has refused something sends a request");
 	if (tx->type == MEDGE_FRAME_DATA && tx->nops > 1)
 		return build_several(h, tx);
 	p = packet_new(tx->len);

@@ -63,7 +63,7 @@ static void frames__held_are_at_most_the_window(void)
 	pair_free(&p);
 }
 
-/* The ack that says so first. */
+/* The first ack of all of the window is lost. */
 static enum net_verdict lose_whole_window(struct pair *p, const struct seen *seen,
 					  u64 *delay, void *user)
 {

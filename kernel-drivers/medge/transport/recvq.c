@@ -194,7 +194,7 @@ void medge_recvq_settle(struct medge_conn *c, struct medge_rx *rx)
 
 /* ---- perform ---- */
 
-static void refuse(struct medge_conn *c, const struct medge_op *op, u8 nak)
+void medge_recvq_refuse(struct medge_conn *c, const struct medge_op *op, u8 nak)
 {
 	c->refused = true;
 	c->refuse_nak = nak;
@@ -253,7 +253,7 @@ static bool perform(struct medge_conn *c, struct medge_recv_op *rop)
 	if (!nak && op->opcode == MEDGE_OP_SEND_INV)
 		nak = c->ops->invalidate(c, op);
 	if (nak) {
-		refuse(c, op, nak);
+		medge_recvq_refuse(c, op, nak);
 		return false;
 	}
 	if (medge_opcode_answers(op->opcode))

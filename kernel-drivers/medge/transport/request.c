@@ -88,16 +88,6 @@ static void release_packed(struct medge_conn *c, u32 op_no)
 	}
 }
 
-/* No frame of a request goes out any more. */
-static void forget_requests(struct medge_conn *c)
-{
-	u32 psn;
-
-	for (psn = c->snd_una; psn != c->snd_nxt; psn++)
-		if (!(medge_sent(c, psn)->flags & MEDGE_SENT_RESPONSE))
-			medge_loss_forget(c, medge_sent(c, psn));
-}
-
 void medge_conn_fail_op(struct medge_conn *c, u32 op_no, enum medge_status status)
 {
 	if (op_no - c->op_oldest >= c->op_next - c->op_oldest)
@@ -146,7 +136,7 @@ void medge_request_complete(struct medge_conn *c)
 			c->op_send = c->op_oldest;
 		if (status != MEDGE_OK) {
 			c->dead = true;
-			forget_requests(c);
+			medge_loss_forget_requests(c);
 		}
 		c->ops->completed(c, op_no, status);
 	}

@@ -93,9 +93,5 @@ void medge_conn_fail_response(struct medge_conn *c, u32 op_no)
 	if (c->refused || (r && in_doubt(c, r)))
 		return;
 	/* The requester has not got its data, so nothing but this op fails. */
-	c->refused = true;
-	c->refuse_nak = MEDGE_NAK_ACCESS;
-	c->refuse_op = op_no;
-	c->ack_now = true;
-	c->ops->refused(c, &op, MEDGE_NAK_ACCESS, MEDGE_OK);
+	medge_recvq_refuse(c, &op, MEDGE_NAK_ACCESS);
 }

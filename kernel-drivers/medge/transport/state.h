@@ -455,6 +455,8 @@ static inline void medge_bit_clear(u64 *map, u32 psn)
 	map[psn % MEDGE_WINDOW / 64] &= ~(1ULL << psn % 64);
 }
 
+/* Receive no more: the peer is told why, and of our own requests none goes out any more. */
+void medge_recvq_refuse(struct medge_conn *c, const struct medge_op *op, u8 nak);
 /* Perform what can be performed, in op order. */
 void medge_recvq_advance(struct medge_conn *c);
 /*
@@ -527,7 +529,7 @@ void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
 void medge_loss_mark(struct medge_conn *c, u32 psn);
 /* The peer need not get it (any more). */
 void medge_loss_forget(struct medge_conn *c, struct medge_sent *s);
-/* Any request, that is. */
+/* No frame of a request goes out any more. */
 void medge_loss_forget_requests(struct medge_conn *c);
 u64 medge_loss_rto(const struct medge_conn *c);
 /* Something was acknowledged: does that say that something else was lost? */
