@@ -335,16 +335,34 @@ static bool has_to_do(const struct medge_poller *poller)
 	return READ_ONCE(poller->traffic) || kthread_should_stop();
 }
 
+static void judge_later(struct medge_poller *poller)
+{
+	poller->judged = jiffies;
+	poller->found = 0;
+}
+
 /*
- * A poster who is kept from posting for a moment goes on with one doorbell. Others,
- * of whom little came while it was awake, make no stream any more.
+ * Do its posts still make a stream? Who is kept from posting, by whatever has his
+ * CPU, may be so at once, and again: it is told by as much time as made it one.
  */
+static bool goes_on(struct medge_poller *poller)
+{
+	bool is;
+
+	if (!READ_ONCE(poller->streaming))
+		return false;
+	if (time_before(jiffies, poller->judged +
+				 msecs_to_jiffies(MEDGE_STREAM_WATCH_MS)))
+		return true;
+	is = poller->found >= MEDGE_STREAM_POSTS;
+	judge_later(poller);
+	return is;
+}
+
+/* A poster who is kept from posting for a moment goes on with one doorbell. */
 static bool pause(struct medge_poller *poller)
 {
-	u32 found = poller->found;
-
-	poller->found = 0;
-	return READ_ONCE(poller->streaming) && found >= MEDGE_STREAM_POSTS &&
+	return goes_on(poller) &&
 	       wait_event_idle_timeout(poller->wait, has_to_do(poller),
 				       msecs_to_jiffies(MEDGE_STREAM_PAUSE_MS));
 }
@@ -357,6 +375,7 @@ static void sleep(struct medge_device *dev)
 	if (!pause(poller)) {
 		end_streams(poller);
 		wait_event_idle(poller->wait, has_to_do(poller));
+		judge_later(poller);
 	}
 	move(poller);
 	local_bh_disable();
@@ -370,6 +389,7 @@ static int poll(void *arg)
 	struct medge_poller *poller = &dev->poller;
 	u64 busy_at = ktime_get_ns();
 
+	judge_later(poller);
 	come_back(poller);
 	while (!kthread_should_stop()) {
 		u64 idle = (u64)READ_ONCE(poller->idle_us) * NSEC_PER_USEC;

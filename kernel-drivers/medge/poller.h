@@ -59,7 +59,8 @@ enum {
  * @away: ns that it was, when others wanted its CPU last; its own
  * @absent: it is, for longer than was to be expected
  * @streaming: it has taken a stream
- * @found: looks at rings that found new posts, since it slept last; its own
+ * @found: looks at rings that found new posts since @judged (jiffies), when it was
+ *         last told whether there are streams still; both its own
  * @rings: doorbells of all that it could take
  * @cpu: where it should go when it wakes, or -1; an int, for xchg()
  * @stays: where it has gone, or -1; its own, as is what follows
@@ -85,6 +86,7 @@ struct medge_poller {
 	struct delayed_work absent;
 	bool streaming;
 	u32 found;
+	unsigned long judged;
 	unsigned long rings;
 	int cpu;
 	int stays;

@@ -20,7 +20,7 @@ enum {
 	 * spends idle.
 	 */
 	MEDGE_STREAM_WATCH_MS = 20,
-	MEDGE_STREAM_GAP_US = 250,
+	MEDGE_STREAM_GAP_US = 500,
 	MEDGE_STREAM_PART = 3,
 	MEDGE_STREAM_HELD = 8,		/* one of so many left its paths full: no CPU is wanted */
 	MEDGE_STREAM_AHEAD = 4,		/* ops; and posts for each completion */
