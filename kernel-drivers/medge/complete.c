@@ -51,7 +51,39 @@ static bool op_has_imm(const struct medge_op *op)
 	       op->opcode == MEDGE_OP_SEND_IMM;
 }
 
+/* ---- several at once ---- */
+
+void medge_completions_gather(struct medge_qp *qp)
+{
+	qp->gathered.on = true;
+}
+
+void medge_completions_tell(struct medge_qp *qp)
+{
+	struct medge_gathered g = qp->gathered;
+
+	qp->gathered = (struct medge_gathered){};
+	if (g.send)
+		medge_cq_tell(medge_qp_send_cq(qp), g.send_solicited);
+	if (g.recv)
+		medge_cq_tell(medge_qp_recv_cq(qp), g.recv_solicited);
+}
+
 /* ---- receives ---- */
+
+static void add_recv(struct medge_qp *qp, const struct medge_cqe *cqe,
+		     bool solicited)
+{
+	struct medge_gathered *g = &qp->gathered;
+
+	if (!g->on) {
+		medge_cq_add(medge_qp_recv_cq(qp), cqe, solicited);
+		return;
+	}
+	medge_cq_put(medge_qp_recv_cq(qp), cqe);
+	g->recv = true;
+	g->recv_solicited |= solicited;
+}
 
 /* XRC: it goes where the SRQ says, if that is there still. */
 void medge_recv_cqe(struct medge_qp *qp, const struct medge_recv_snap *snap,
@@ -60,7 +92,7 @@ void medge_recv_cqe(struct medge_qp *qp, const struct medge_recv_snap *snap,
 	struct medge_srq *srq;
 
 	if (!medge_qp_is_xrc_tgt(qp)) {
-		medge_cq_add(medge_qp_recv_cq(qp), cqe, solicited);
+		add_recv(qp, cqe, solicited);
 		return;
 	}
 	srq = medge_srq_get(qp, snap->srqn);
@@ -222,6 +254,8 @@ static void op_refused(struct medge_conn *c, const struct medge_op *op,
 void medge_send_complete(struct medge_qp *qp, u64 wr_id, u8 opcode,
 			 u32 byte_len, u8 status)
 {
+	struct medge_gathered *g = &qp->gathered;
+	bool solicited = status != IB_WC_SUCCESS;
 	struct medge_cqe cqe = {
 		.wr_id = wr_id,
 		.status = status,
@@ -232,7 +266,13 @@ void medge_send_complete(struct medge_qp *qp, u64 wr_id, u8 opcode,
 		.timestamp = qp->now,
 	};
 
-	medge_cq_add(medge_qp_send_cq(qp), &cqe, status != IB_WC_SUCCESS);
+	if (!g->on) {
+		medge_cq_add(medge_qp_send_cq(qp), &cqe, solicited);
+		return;
+	}
+	medge_cq_put(medge_qp_send_cq(qp), &cqe);
+	g->send = true;
+	g->send_solicited |= solicited;
 }
 
 void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,

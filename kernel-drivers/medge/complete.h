@@ -19,4 +19,13 @@ void medge_send_complete(struct medge_qp *qp, u64 wr_id, u8 opcode,
 void medge_recv_cqe(struct medge_qp *qp, const struct medge_recv_snap *snap,
 		    const struct medge_cqe *cqe, bool solicited);
 
+/*
+ * Frames of many small ops make many completions: from the first on they are but put
+ * into their CQs, until all of them are told at once. Each touches lines of the
+ * cache that who waits for them reads all the time. Under qp->lock, which is not given
+ * up before they are told.
+ */
+void medge_completions_gather(struct medge_qp *qp);
+void medge_completions_tell(struct medge_qp *qp);
+
 #endif /* MEDGE_COMPLETE_H */

@@ -73,17 +73,20 @@ static enum hrtimer_restart moderated(struct hrtimer *timer)
 }
 
 /*
- * Under cq->lock; the CQ is armed for a completion that was added. Return: it
- * waits for more of them. Errors and solicited ones do not.
+ * Under cq->lock; the CQ is armed for the @n completions that were added. Return: they
+ * wait for more. Errors and solicited ones do not.
  */
-static bool moderate(struct medge_cq *cq, bool solicited)
+static bool moderate(struct medge_cq *cq, u32 n, bool solicited)
 {
+	u32 pending = cq->mod_pending + n;
+
 	if (solicited || cq->mod_count <= 1 || !cq->mod_us ||
-	    ++cq->mod_pending >= cq->mod_count) {
+	    pending >= cq->mod_count) {
 		cq->mod_pending = 0;
 		return false;
 	}
-	if (cq->mod_pending == 1)
+	cq->mod_pending = pending;
+	if (pending == n)
 		hrtimer_start(&cq->mod_timer, us_to_ktime(cq->mod_us),
 			      HRTIMER_MODE_REL_SOFT);
 	return true;
@@ -162,6 +165,8 @@ static int move_ring(struct medge_cq *cq, struct medge_ring *to)
 		memcpy(medge_ring_entry(to, i), medge_ring_entry(from, i),
 		       BIT(to->shift));
 	to->prod = from->prod;
+	to->cons = cons;
+	to->done = from->done;
 	to->hdr->has_armed = 1;
 	to->hdr->armed = READ_ONCE(from->hdr->armed);
 	WRITE_ONCE(to->hdr->cons, cons);
@@ -284,18 +289,19 @@ static bool put_cqe(struct medge_cq *cq, const struct medge_cqe *cqe)
 {
 	struct medge_ring *ring = &cq->ring;
 
-	/* The user has read an entry before it is written anew. */
-	if (ring->prod - smp_load_acquire(&ring->hdr->cons) > ring->mask)
-		return false;
+	if (ring->prod - ring->cons > ring->mask) {
+		/* The user has read an entry before it is written anew. */
+		ring->cons = smp_load_acquire(&ring->hdr->cons);
+		if (ring->prod - ring->cons > ring->mask)
+			return false;
+	}
 	memcpy(medge_ring_entry(ring, ring->prod), cqe, sizeof(*cqe));
 	ring->prod++;
-	/* The entry is there before the user can know of it. */
-	smp_store_release(&ring->hdr->prod, ring->prod);
 	return true;
 }
 
-/* Under cq->lock. Return: whether the handler is to be called. */
-static bool disarm(struct medge_cq *cq, bool solicited)
+/* Of @n that were added. Under cq->lock. Return: whether the handler is to be called. */
+static bool disarm(struct medge_cq *cq, u32 n, bool solicited)
 {
 	u32 what = MEDGE_CQ_ARMED_NEXT;
 
@@ -303,30 +309,62 @@ static bool disarm(struct medge_cq *cq, bool solicited)
 		what |= MEDGE_CQ_ARMED_SOLICITED;
 	/* Pairs with the barrier between the user's arming and his last look. */
 	smp_mb();
-	if (!(armed(cq) & what) || moderate(cq, solicited))
+	if (!(armed(cq) & what) || moderate(cq, n, solicited))
 		return false;
 	clear_armed(cq);
 	return true;
 }
 
+/* Under cq->lock. */
+static void put(struct medge_cq *cq, const struct medge_cqe *cqe)
+{
+	if (cq->error || put_cqe(cq, cqe))
+		return;
+	cq->error = true;
+	schedule_work(&cq->error_work);
+}
+
+/* Under cq->lock. Return: whether the handler is to be called. */
+static bool tell(struct medge_cq *cq, bool solicited)
+{
+	struct medge_ring *ring = &cq->ring;
+	u32 n = ring->prod - ring->done;
+
+	if (!n && (!solicited || cq->error))
+		return false;
+	ring->done = ring->prod;
+	/* The entries are there before the user can know of them. */
+	smp_store_release(&ring->hdr->prod, ring->prod);
+	return disarm(cq, n, solicited);
+}
+
+void medge_cq_put(struct medge_cq *cq, const struct medge_cqe *cqe)
+{
+	spin_lock(&cq->lock);
+	put(cq, cqe);
+	spin_unlock(&cq->lock);
+}
+
+void medge_cq_tell(struct medge_cq *cq, bool solicited)
+{
+	bool notify;
+
+	spin_lock(&cq->lock);
+	notify = tell(cq, solicited);
+	spin_unlock(&cq->lock);
+	if (notify)
+		call_handler(cq);
+}
+
 void medge_cq_add(struct medge_cq *cq, const struct medge_cqe *cqe,
 		  bool solicited)
 {
-	bool notify = false;
+	bool notify;
 
 	spin_lock(&cq->lock);
-	if (cq->error) {
-		spin_unlock(&cq->lock);
-		return;
-	}
-	if (put_cqe(cq, cqe)) {
-		notify = disarm(cq, solicited);
-	} else {
-		cq->error = true;
-		schedule_work(&cq->error_work);
-	}
+	put(cq, cqe);
+	notify = tell(cq, solicited);
 	spin_unlock(&cq->lock);
-
 	if (notify)
 		call_handler(cq);
 }

@@ -47,6 +47,12 @@ static inline struct medge_cq *to_medge_cq(struct ib_cq *ibcq)
  */
 void medge_cq_add(struct medge_cq *cq, const struct medge_cqe *cqe,
 		  bool solicited);
+/*
+ * The same in two steps: several are added, then their user is told of all there are,
+ * if others that add to this CQ have not done so by then. @solicited: one of them.
+ */
+void medge_cq_put(struct medge_cq *cq, const struct medge_cqe *cqe);
+void medge_cq_tell(struct medge_cq *cq, bool solicited);
 
 /* Enum medge_cq_armed. */
 u32 medge_cq_armed(struct medge_cq *cq);

@@ -75,7 +75,7 @@ static void flush_rq_posted(struct medge_qp *qp)
 		snap->valid = false;
 		medge_ring_done(rq, rq->done + 1);
 		rq->prod = rq->done;
-		medge_cq_add(medge_qp_recv_cq(qp), &cqe, true);
+		medge_recv_cqe(qp, snap, &cqe, true);
 	}
 }
 

@@ -92,6 +92,18 @@ struct medge_recv_snap {
  * @pin: the process that made it, for all of it but the rings
  * @process: whose one QP of so many it is
  */
+/**
+ * struct medge_gathered - completions that are in their CQs, but not told of
+ * @on: those to come are to be so, too
+ * @send, @recv: there are some in that CQ, or
+ * @send_solicited, @recv_solicited: such as are solicited, or errors
+ */
+struct medge_gathered {
+	bool on;
+	bool send, send_solicited;
+	bool recv, recv_solicited;
+};
+
 struct medge_qp {
 	struct ib_qp ibqp;
 	struct medge_device *dev;
@@ -122,6 +134,7 @@ struct medge_qp {
 	u32 placing;
 	size_t held_bytes;
 	struct medge_mr *mr;
+	struct medge_gathered gathered;
 	bool sending, look_again, unsent, full, refused, flush_late;
 	struct medge_faults faults;
 	struct medge_ring sq;

@@ -3,6 +3,7 @@
 #include <linux/etherdevice.h>
 #include <linux/skbuff.h>
 
+#include "complete.h"
 #include "device.h"
 #include "compat.h"
 #include "offload.h"
@@ -104,6 +105,7 @@ static enum place place(struct medge_qp *qp, struct sk_buff *skb,
 		qp->placing++;
 	} else {
 		qp->placing++;
+		medge_completions_tell(qp);
 		spin_unlock(&qp->lock);
 		if (unlikely(medge_offload_wants(&qp->dev->offload, piece->op.len)))
 			given = medge_offload_piece(qp, skb, piece, nak, &absent);
@@ -272,7 +274,9 @@ static void receive(struct medge_qp *qp, struct arrival *a,
 	qp->now = ktime_get_ns();
 	__skb_queue_head_init(&a->used);
 	if (has_room(qp, a)) {
+		medge_completions_gather(qp);
 		receive_frames(qp, a);
+		medge_completions_tell(qp);
 	} else {
 		medge_count(qp->dev, rx_held_full);
 		__skb_queue_tail(&a->used, a->skb);

@@ -18,8 +18,8 @@ struct medge_ring {
 	u32 mask;			/* entries - 1 */
 	u32 shift;
 	u32 prod;			/* CQ: ours. SQ, RQ: last value read, bounded */
-	u32 cons;			/* SQ, RQ: next to snapshot. CQ: unused */
-	u32 done;			/* SQ, RQ: completed, published as hdr->cons */
+	u32 cons;			/* SQ, RQ: next to snapshot. CQ: last value read */
+	u32 done;			/* SQ, RQ: completed, published as hdr->cons. CQ: told of */
 	struct medge_ring_mmap *mmap;	/* its rdma_user_mmap_entry; NULL: a kernel consumer's */
 };
 

@@ -4,6 +4,7 @@
 
 #include "batch.h"
 #include "build.h"
+#include "complete.h"
 #include "device.h"
 #include "loop.h"
 #include "post.h"
@@ -268,8 +269,10 @@ void medge_recv_doorbell(struct medge_qp *qp)
 		/* Who still sees it rings again; the others' prod we see. */
 		smp_mb();
 		if (qp->conn && medge_conn_rnr(qp->conn)) {
+			medge_completions_gather(qp);
 			medge_conn_recv_posted(qp->conn);
 			medge_receive_released(qp, &used);
+			medge_completions_tell(qp);
 		}
 	}
 	medge_send_unlock(qp);
