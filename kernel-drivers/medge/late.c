@@ -14,6 +14,7 @@ void medge_late_init(struct medge_qp *qp)
 {
 	qp->late.rested = jiffies;
 	qp->late.rest_ms = MEDGE_LATE_REST_MS;
+	qp->late_recv.rested = jiffies;
 }
 
 /* How many CQEs its user has read; wraps. */
@@ -82,7 +83,7 @@ u32 medge_late_doorbell(struct medge_qp *qp)
 		return MEDGE_DOORBELL_NOW;
 	/* Since qp->now a slow kernel may have taken as long: he is not back yet. */
 	qp->late.at = ktime_get_ns() + MEDGE_LATE_US * NSEC_PER_USEC;
-	medge_timer_late(qp);
+	medge_timer_late(qp, qp->late.at);
 	return posts;
 }
 
@@ -112,4 +113,58 @@ void medge_late_due(struct medge_qp *qp)
 	}
 	late->rested = jiffies + msecs_to_jiffies(late->rest_ms);
 	late->rest_ms = min_t(u32, 2 * late->rest_ms, MEDGE_LATE_REST_MS_MAX);
+}
+
+/* ---- receives ---- */
+
+u32 medge_late_recv_doorbell(struct medge_qp *qp)
+{
+	struct medge_late_recv *late = &qp->late_recv;
+
+	if (!late->since)
+		late->since = qp->now;
+	if (late->posts < MEDGE_DOORBELL_LATE ||
+	    time_before(jiffies, late->rested))
+		return MEDGE_DOORBELL_NOW;
+	if (!late->at) {
+		late->at = ktime_get_ns() + MEDGE_LATE_RECV_US * NSEC_PER_USEC;
+		medge_timer_late(qp, late->at);
+	}
+	return late->posts;
+}
+
+/* Who is back so soon has nothing else to do. What he posts goes to half of the ring. */
+void medge_late_recv_rang(struct medge_qp *qp)
+{
+	struct medge_late_recv *late = &qp->late_recv;
+	u32 most = min_t(u32, MEDGE_LATE_POSTS, (qp->rq.mask + 1) / 2);
+	bool soon = qp->now - late->since < MEDGE_LATE_RECV_US * NSEC_PER_USEC;
+
+	late->at = 0;
+	late->since = 0;
+	if (qp->kpost.kernel || !soon ||
+	    READ_ONCE(qp->dev->poller.mode) == MEDGE_POLL_OFF)
+		late->posts = MEDGE_DOORBELL_NOW;
+	else
+		late->posts = min(2 * max(late->posts, 1u), most);
+}
+
+bool medge_late_recv_due(struct medge_qp *qp)
+{
+	struct medge_late_recv *late = &qp->late_recv;
+	struct medge_ring_hdr *hdr = qp->rq.hdr;
+
+	late->at = 0;
+	late->since = 0;
+	if (!hdr || READ_ONCE(hdr->need_doorbell) < MEDGE_DOORBELL_LATE)
+		return false;
+	WRITE_ONCE(hdr->need_doorbell, MEDGE_DOORBELL_NOW);
+	/* Pairs with the barrier between the user's prod and his look at this. */
+	smp_mb();
+	if (READ_ONCE(hdr->prod) == qp->rq.done)
+		return false;
+	/* He has turned to something else. */
+	late->posts = MEDGE_DOORBELL_NOW;
+	late->rested = jiffies + msecs_to_jiffies(MEDGE_LATE_REST_MS);
+	return true;
 }

@@ -21,6 +21,8 @@ enum {
 	MEDGE_LATE_WORK_US = 2000,
 	/* What is posted waits no longer than that. */
 	MEDGE_LATE_US = 100,
+	/* Receives, for which messages wait anyhow. */
+	MEDGE_LATE_RECV_US = 400,
 	/* Who posts and does not poll then has to ring at once for so long: first, at most. */
 	MEDGE_LATE_REST_MS = 100,
 	MEDGE_LATE_REST_MS_MAX = MEDGE_LATE_REST_MS << 7,
@@ -48,6 +50,22 @@ struct medge_late {
 	u32 rest_ms;
 };
 
+/**
+ * struct medge_late_recv - the same of receives that messages wait for; under qp->lock
+ * @posts: that are worth a doorbell
+ * @since: since when a message has waited for one (ns), or 0
+ * @at: when the kernel looks (ns), or 0
+ * @rested: jiffies: from then on who posts them may be late
+ *
+ * Who is slower than his peer, and rang for each receive, would be slower by that.
+ */
+struct medge_late_recv {
+	u32 posts;
+	u64 since;
+	u64 at;
+	unsigned long rested;
+};
+
 void medge_late_init(struct medge_qp *qp);
 /* A doorbell, at qp->now. Under qp->lock. */
 void medge_late_rang(struct medge_qp *qp);
@@ -55,5 +73,12 @@ void medge_late_rang(struct medge_qp *qp);
 u32 medge_late_doorbell(struct medge_qp *qp);
 /* qp->late.at has come; what is posted has to be taken after that. Under qp->lock. */
 void medge_late_due(struct medge_qp *qp);
+
+/* A message waits for a receive: enum medge_doorbell. Under qp->lock. */
+u32 medge_late_recv_doorbell(struct medge_qp *qp);
+/* He has rung for those that he has posted. Under qp->lock. */
+void medge_late_recv_rang(struct medge_qp *qp);
+/* qp->late_recv.at has come. Return: there are some to be looked at. Under qp->lock. */
+bool medge_late_recv_due(struct medge_qp *qp);
 
 #endif /* MEDGE_LATE_H */

@@ -118,6 +118,7 @@ struct medge_qp {
 
 	spinlock_t lock;
 	struct medge_late late;
+	struct medge_late_recv late_recv;
 	struct medge_second second;
 	enum ib_qp_state state;
 	struct medge_conn *conn;
@@ -251,6 +252,8 @@ void medge_send_look(struct medge_qp *qp);
 /* Doorbells: look at the ring. Not under a lock, interrupts on. */
 void medge_send_doorbell(struct medge_qp *qp);
 void medge_recv_doorbell(struct medge_qp *qp);
+/* There may be receives for messages that wait. Under qp->lock; @used as below. */
+void medge_recv_look(struct medge_qp *qp, struct sk_buff_head *used);
 
 /*
  * Take WQEs from the SQ and build skbs for all that the connection wants to
@@ -281,8 +284,8 @@ void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock);
 void medge_timer_update(struct medge_qp *qp);
 /* Set it to now: there is more to send than one turn may. Under qp->lock. */
 void medge_timer_kick(struct medge_qp *qp);
-/* At qp->late.at. */
-void medge_timer_late(struct medge_qp *qp);
+/* At qp->late.at, or qp->late_recv.at. */
+void medge_timer_late(struct medge_qp *qp, u64 at);
 enum hrtimer_restart medge_timer_fire(struct hrtimer *timer);
 
 /* ---- receive.c ---- */

@@ -68,11 +68,14 @@ static bool recv_posted(struct medge_ring *rq, u32 ahead)
 }
 
 /* As above, but if not, the user will ring when he posts. */
-static bool recv_await(struct medge_ring *rq, u32 ahead)
+static bool recv_await(struct medge_qp *qp, u32 ahead)
 {
+	struct medge_ring *rq = &qp->rq;
+
 	if (ahead < rq->prod - rq->done || recv_posted(rq, ahead))
 		return true;
-	WRITE_ONCE(rq->hdr->need_doorbell, MEDGE_DOORBELL_NOW);
+	WRITE_ONCE(rq->hdr->need_doorbell, qp->conn ? medge_late_recv_doorbell(qp) :
+						      MEDGE_DOORBELL_NOW);
 	/* Pairs with the barrier between the user's prod and his look at this. */
 	smp_mb();
 	if (!recv_posted(rq, ahead))
@@ -127,7 +130,7 @@ struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index,
 		return srq_take(qp, index);
 	if (medge_qp_is_xrc_tgt(qp))
 		return xrc_take(qp, snap, index, srqn) ? snap : NULL;
-	if (!recv_await(rq, ahead))
+	if (!recv_await(qp, ahead))
 		return NULL;
 	medge_recv_snapshot(qp, snap, medge_ring_entry(rq, index), rq->shift,
 			    index, qp->ibqp.pd);

@@ -251,6 +251,20 @@ void medge_send_doorbell(struct medge_qp *qp)
 	medge_qp_put(qp);
 }
 
+void medge_recv_look(struct medge_qp *qp, struct sk_buff_head *used)
+{
+	if (qp->rq.hdr)
+		WRITE_ONCE(qp->rq.hdr->need_doorbell, MEDGE_DOORBELL_NONE);
+	/* Who still sees it rings again; the others' prod we see. */
+	smp_mb();
+	if (!qp->conn || !medge_conn_rnr(qp->conn))
+		return;
+	medge_completions_gather(qp);
+	medge_conn_recv_posted(qp->conn);
+	medge_receive_released(qp, used);
+	medge_completions_tell(qp);
+}
+
 void medge_recv_doorbell(struct medge_qp *qp)
 {
 	struct sk_buff_head used;
@@ -264,16 +278,8 @@ void medge_recv_doorbell(struct medge_qp *qp)
 	if (qp->state == IB_QPS_ERR) {
 		medge_flush_rq(qp);
 	} else if (qp->rq_snaps) {
-		if (qp->rq.hdr)
-			WRITE_ONCE(qp->rq.hdr->need_doorbell, MEDGE_DOORBELL_NONE);
-		/* Who still sees it rings again; the others' prod we see. */
-		smp_mb();
-		if (qp->conn && medge_conn_rnr(qp->conn)) {
-			medge_completions_gather(qp);
-			medge_conn_recv_posted(qp->conn);
-			medge_receive_released(qp, &used);
-			medge_completions_tell(qp);
-		}
+		medge_late_recv_rang(qp);
+		medge_recv_look(qp, &used);
 	}
 	medge_send_unlock(qp);
 	medge_skbs_used(&used);

@@ -46,13 +46,26 @@ void medge_timer_kick(struct medge_qp *qp)
 	timer_set(qp, qp->now);
 }
 
-void medge_timer_late(struct medge_qp *qp)
+void medge_timer_late(struct medge_qp *qp, u64 at)
 {
-	timer_set(qp, qp->late.at);
+	timer_set(qp, at);
+}
+
+/* Receives that were posted, and not told of. */
+static bool recv_is_due(struct medge_qp *qp, struct sk_buff_head *used)
+{
+	u64 at = qp->late_recv.at;
+
+	if (at > qp->now)
+		medge_timer_late(qp, at);
+	if (!at || at > qp->now || !medge_late_recv_due(qp))
+		return false;
+	medge_recv_look(qp, used);
+	return true;
 }
 
 /* Most of the time it is early, and the CPU another than where the QP is at work. */
-static bool is_due(struct medge_qp *qp)
+static bool is_due(struct medge_qp *qp, struct sk_buff_head *used)
 {
 	bool due = qp->look_again;
 
@@ -62,30 +75,33 @@ static bool is_due(struct medge_qp *qp)
 		due = true;
 	}
 	if (qp->late.at > qp->now) {
-		medge_timer_late(qp);
+		medge_timer_late(qp, qp->late.at);
 	} else if (qp->late.at) {
 		medge_late_due(qp);
 		due = true;
 	}
-	return due;
+	return recv_is_due(qp, used) || due;
 }
 
 /* Runs in softirq. */
 enum hrtimer_restart medge_timer_fire(struct hrtimer *timer)
 {
 	struct medge_qp *qp = container_of(timer, struct medge_qp, timer);
+	struct sk_buff_head used;
 
 	if (!medge_qp_hold(qp))
 		return HRTIMER_NORESTART;
+	__skb_queue_head_init(&used);
 	spin_lock_bh(&qp->lock);
 	qp->timer_at = MEDGE_NEVER;
 	qp->now = ktime_get_ns();
-	if (is_due(qp)) {
+	if (is_due(qp, &used)) {
 		medge_send_ready_unlock(qp);
 	} else {
 		medge_timer_update(qp);
 		spin_unlock_bh(&qp->lock);
 	}
+	medge_skbs_used(&used);
 	medge_qp_put(qp);
 	return HRTIMER_NORESTART;
 }

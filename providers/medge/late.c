@@ -9,7 +9,7 @@
 static struct medge_cq *cq_of(const struct medge_late *late)
 {
 	const struct ibv_qp *ibqp = &late->qp->vqp.qp;
-	struct ibv_cq *ibcq = late == &late->qp->late[MEDGE_LATE_SENDS] ?
+	struct ibv_cq *ibcq = late - late->qp->late == MEDGE_LATE_SENDS ?
 			      ibqp->send_cq : ibqp->recv_cq;
 
 	return ibcq ? to_medge_cq(ibcq) : NULL;
@@ -53,19 +53,44 @@ bool medge_late_defer(struct medge_qp *qp, uint32_t posts)
 	       note(&qp->late[MEDGE_LATE_RECEIVES]);
 }
 
+bool medge_late_defer_recv(struct medge_qp *qp, uint32_t posts)
+{
+	const struct medge_ring *ring = &qp->rq.ring;
+
+	return ring->prod - medge_ring_load(&ring->hdr->cons) < posts &&
+	       note(&qp->late[MEDGE_LATE_RQ]);
+}
+
+static bool is_rq(const struct medge_late *late)
+{
+	return late - late->qp->late == MEDGE_LATE_RQ;
+}
+
+/* The kernel has yet to be told of what is posted there. */
+static bool is_due(const struct medge_late *late)
+{
+	struct medge_ring *ring = &late->qp->rq.ring;
+	uint32_t taken;
+
+	if (!is_rq(late))
+		return medge_ring_is_untaken(&late->qp->sq.ring, &taken);
+	return medge_ring_need_doorbell(ring) >= MEDGE_DOORBELL_LATE &&
+	       medge_ring_load(&ring->hdr->cons) != medge_ring_load(&ring->hdr->prod);
+}
+
 /* Those that have been told of, since, are none. Return: there is one. */
-static bool pop(struct medge_cq *cq, uint32_t *qp_handle)
+static bool pop(struct medge_cq *cq, uint32_t *qp_handle, bool *rq)
 {
 	bool found = false;
 
 	medge_lock(&cq->lock);
 	while (cq->late && !found) {
 		struct medge_late *late = cq->late;
-		uint32_t taken;
 
 		cq->late = late->next;
 		late->noted = false;
-		found = medge_ring_is_untaken(&late->qp->sq.ring, &taken);
+		found = is_due(late);
+		*rq = is_rq(late);
 		*qp_handle = late->qp->vqp.qp.handle;
 	}
 	medge_unlock(&cq->lock);
@@ -74,11 +99,17 @@ static bool pop(struct medge_cq *cq, uint32_t *qp_handle)
 
 void medge_late_ring(struct medge_cq *cq)
 {
+	struct ibv_context *context = cq->vcq.cq.context;
 	uint32_t qp_handle;
+	bool rq;
 
 	/* That the QP, or the device, has gone is for others to say. */
-	while (pop(cq, &qp_handle))
-		medge_send_ring(cq->vcq.cq.context, qp_handle);
+	while (pop(cq, &qp_handle, &rq)) {
+		if (rq)
+			medge_recv_ring(context, qp_handle);
+		else
+			medge_send_ring(context, qp_handle);
+	}
 }
 
 void medge_late_now(struct medge_qp *qp)

@@ -59,6 +59,7 @@ struct medge_spin {
 enum {
 	MEDGE_LATE_SENDS,
 	MEDGE_LATE_RECEIVES,		/* if that is another one */
+	MEDGE_LATE_RQ,			/* so, but of receives */
 	MEDGE_LATES,
 };
 
@@ -224,6 +225,8 @@ void medge_spin_forget(struct medge_cq *cq, const struct medge_qp *qp);
 void medge_late_init(struct medge_qp *qp);
 /* The kernel may be told when there are @posts. False: tell it now. */
 bool medge_late_defer(struct medge_qp *qp, uint32_t posts);
+/* The same of receives; under the RQ's lock. */
+bool medge_late_defer_recv(struct medge_qp *qp, uint32_t posts);
 /* The CQ is empty, and its user waits. Without its lock. */
 void medge_late_ring(struct medge_cq *cq);
 /* Whoever has the locks of its CQs. */
@@ -231,6 +234,8 @@ void medge_late_now(struct medge_qp *qp);
 /* The QP goes. */
 void medge_late_forget(struct medge_qp *qp);
 
+/* The kernel is to look at the receive ring. Returns 0 or an errno: the device has gone. */
+int medge_recv_ring(struct ibv_context *context, uint32_t qp_handle);
 /* Into the ring, yet to be published. Under the queue's lock. */
 int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr);
 /* verbs.c: a queue of work requests of at most @max_sge SGEs, @wqe_size bytes. */

@@ -5,7 +5,7 @@
 #include "medge.h"
 
 /* A POST_RECV command of no work requests: look at the ring. */
-static int medge_recv_doorbell(const struct ibv_qp *ibqp)
+int medge_recv_ring(struct ibv_context *context, uint32_t qp_handle)
 {
 	struct ib_uverbs_post_recv_resp resp;
 	struct ibv_post_recv cmd = {
@@ -13,11 +13,11 @@ static int medge_recv_doorbell(const struct ibv_qp *ibqp)
 		.hdr.in_words = sizeof(cmd) / 4,
 		.hdr.out_words = sizeof(resp) / 4,
 		.response = (uintptr_t)&resp,
-		.qp_handle = ibqp->handle,
+		.qp_handle = qp_handle,
 		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
 	};
 
-	return medge_ring_doorbell(ibqp->context->cmd_fd, &cmd, sizeof(cmd));
+	return medge_ring_doorbell(context->cmd_fd, &cmd, sizeof(cmd));
 }
 
 int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr)
@@ -45,10 +45,25 @@ int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr)
 	return 0;
 }
 
+static int medge_recv_publish(struct medge_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+	uint32_t need;
+
+	medge_ring_publish(&qp->rq.ring);
+	need = medge_ring_need_doorbell(&qp->rq.ring);
+	if (need == MEDGE_DOORBELL_NONE)
+		return 0;
+	if (need >= MEDGE_DOORBELL_LATE && medge_late_defer_recv(qp, need))
+		return 0;
+	return medge_recv_ring(ibqp->context, ibqp->handle);
+}
+
 int medge_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad_wr)
 {
-	struct medge_queue *rq = &to_medge_qp(ibqp)->rq;
+	struct medge_qp *qp = to_medge_qp(ibqp);
+	struct medge_queue *rq = &qp->rq;
 	struct ibv_recv_wr *first = wr;
 	int ret = 0, err;
 
@@ -64,13 +79,10 @@ int medge_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		*bad_wr = wr;
 
 	if (wr != first) {
-		medge_ring_publish(&rq->ring);
-		if (medge_ring_need_doorbell(&rq->ring)) {
-			err = medge_recv_doorbell(ibqp);
-			if (err && !ret) {
-				ret = err;
-				*bad_wr = first;
-			}
+		err = medge_recv_publish(qp);
+		if (err && !ret) {
+			ret = err;
+			*bad_wr = first;
 		}
 	}
 	medge_unlock(&rq->lock);

@@ -112,15 +112,18 @@ rated() {
 	repair
 }
 
-# late: where nobody polls, streams of RC and UC ring for many posts at once, unless polling is off.
+# late: where nobody polls, streams of RC and UC ring for many posts at once, and who posts receives that messages wait
+# for rings for many of them; unless polling is off.
 late() {
-	local p slow=()
+	local p name slow=()
 	[ "${KERNEL:-}" != debug ] || slow=(--slow)
-	p=$(program late_posts) || exit
-	polling off
-	run "late_posts, polling off" 60 "$p" --never
-	polling auto
-	run "late_posts, polling auto" 60 "$p" "${slow[@]}" && grep doorbells "$WORK/out"
+	for name in late_posts late_receives; do
+		p=$(program "$name") || exit
+		polling off
+		run "$name, polling off" 60 "$p" --never
+		polling auto
+		run "$name, polling auto" 60 "$p" "${slow[@]}" && grep doorbells "$WORK/out"
+	done
 	polling off
 }
 

@@ -72,9 +72,11 @@ enum medge_doorbell {
 	MEDGE_DOORBELL_NONE,
 	MEDGE_DOORBELL_NOW,
 	/*
-	 * SQ, this or more: who posts one after the other may ring when the kernel
-	 * has not taken so many, or when he has no more to post; or forget it, for
-	 * the kernel looks at the ring within 100 us. He may as well ring now.
+	 * This or more: who posts one after the other may ring when the kernel
+	 * has not taken so many (of an RQ, when so many before @prod have not
+	 * completed), or when he has no more to post; or forget it, for the
+	 * kernel looks at the ring within 100 us (of an RQ, 400). He may as well
+	 * ring now.
 	 */
 	MEDGE_DOORBELL_LATE,
 };
