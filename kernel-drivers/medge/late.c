@@ -163,6 +163,7 @@ bool medge_late_recv_due(struct medge_qp *qp)
 	smp_mb();
 	if (READ_ONCE(hdr->prod) == qp->rq.done)
 		return false;
+	medge_count(qp->dev, late_looks);
 	/* He has turned to something else. */
 	late->posts = MEDGE_DOORBELL_NOW;
 	late->rested = jiffies + msecs_to_jiffies(MEDGE_LATE_REST_MS);

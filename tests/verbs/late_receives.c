@@ -46,7 +46,7 @@ static void make(void)
 }
 
 /* As many as the queue takes; each has its number, from 1 on. */
-static void send_some(uint64_t upto)
+static void send_some(uint64_t up_to)
 {
 	struct ibv_sge sge = { .length = sizeof(uint64_t) };
 	struct ibv_send_wr *bad, wr = {
@@ -58,7 +58,7 @@ static void send_some(uint64_t upto)
 	while (ibv_poll_cq(pair.a.scq, 1, &wc))
 		if (wc.status != IBV_WC_SUCCESS)
 			die("a send failed: %s", ibv_wc_status_str(wc.status));
-	for (; sent < upto; sent++) {
+	for (; sent < up_to; sent++) {
 		source[sent % SLOTS] = sent + 1;
 		sge.addr = (uintptr_t)&source[sent % SLOTS];
 		sge.lkey = smr->lkey;
