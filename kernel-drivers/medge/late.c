@@ -12,9 +12,11 @@
 
 void medge_late_init(struct medge_qp *qp)
 {
-	qp->late.rested = jiffies;
-	qp->late.rest_ms = MEDGE_LATE_REST_MS;
-	qp->late_recv.rested = jiffies;
+	qp->late = (struct medge_late) {
+		.rested = jiffies,
+		.rest_ms = MEDGE_LATE_REST_MS,
+	};
+	qp->late_recv = (struct medge_late_recv) { .rested = jiffies };
 }
 
 /* How many CQEs its user has read; wraps. */

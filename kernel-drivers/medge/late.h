@@ -66,6 +66,7 @@ struct medge_late_recv {
 	unsigned long rested;
 };
 
+/* A QP of which nothing is known, and whose timer does not run. */
 void medge_late_init(struct medge_qp *qp);
 /* A doorbell, at qp->now. Under qp->lock. */
 void medge_late_rang(struct medge_qp *qp);

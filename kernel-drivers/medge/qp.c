@@ -208,6 +208,7 @@ static void stop_qp(struct medge_qp *qp)
 	/* They need to be let in, so all they can do is to be cancelled. */
 	hrtimer_cancel(&qp->timer);
 	qp->timer_at = MEDGE_NEVER;
+	medge_late_init(qp);
 	medge_kpost_stop(&qp->kpost);
 	cancel_work_sync(&qp->event_work);
 	qp->events = 0;

@@ -33,16 +33,34 @@ static struct ibv_mr *smr, *tmr;
 static uint64_t sent, posted, received;
 static bool never, slow;
 
-static void make(void)
-{
-	struct pair_options opt = {
-		.send_wr = SLOTS, .recv_wr = SLOTS, .rnr_retry = 7,
-		.min_rnr_timer = RNR_TIMER, .inline_data = sizeof(uint64_t),
-	};
+static const struct pair_options options = {
+	.send_wr = SLOTS, .recv_wr = SLOTS, .rnr_retry = 7,
+	.min_rnr_timer = RNR_TIMER, .inline_data = sizeof(uint64_t),
+};
 
-	pair_create(&pair, &a, &b, &opt);
+static void begin(void)
+{
 	memset((void *)target, 0, SLOTS * sizeof(uint64_t));
 	sent = posted = received = 0;
+}
+
+static void make(void)
+{
+	pair_create(&pair, &a, &b, &options);
+	begin();
+}
+
+static void make_again(void)
+{
+	/* The receiver first, while it is late. */
+	if (end_to_state(&pair.b, IBV_QPS_RESET) ||
+	    end_to_state(&pair.a, IBV_QPS_RESET) ||
+	    end_to_init(&pair.a, &options) || end_to_init(&pair.b, &options) ||
+	    end_to_rtr(&pair.a, &pair.b, &options) ||
+	    end_to_rtr(&pair.b, &pair.a, &options) ||
+	    end_to_rts(&pair.a, &options) || end_to_rts(&pair.b, &options))
+		die("the QPs cannot be used again");
+	begin();
 }
 
 /* As many as the queue takes; each has its number, from 1 on. */
@@ -154,7 +172,6 @@ static void come_to_be_late(void)
 	struct ibv_wc wc;
 	int i;
 
-	make();
 	for (i = 0; i < 8; i++) {
 		send_some(sent + 1);
 		post_receive();
@@ -169,6 +186,12 @@ static bool looks_at_memory(void)
 {
 	uint64_t bells, naks, began;
 
+	make();
+	come_to_be_late();
+	/* Of what he is late with, nothing is left. */
+	send_some(sent + 1);
+	post_receive();
+	make_again();
 	come_to_be_late();
 	bells = rang();
 	naks = side_counter(&b, "rnr_naks_sent");
@@ -190,6 +213,7 @@ static void waits_for_an_event(void)
 	struct ibv_wc wc;
 	uint64_t began;
 
+	make();
 	come_to_be_late();
 	send_some(sent + 1);
 	post_receive();
@@ -205,6 +229,7 @@ static void waits_for_an_event(void)
 /* He posts one, and all goes. */
 static void goes(void)
 {
+	make();
 	come_to_be_late();
 	send_some(sent + 1);
 	post_receive();
