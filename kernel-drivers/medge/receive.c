@@ -261,6 +261,12 @@ static void receive_frames(struct medge_qp *qp, struct arrival *a)
 	medge_receive_released(qp, &a->used);
 }
 
+/* Several ops are in it, or completed by it; one alone is told of as it is added. */
+static bool brings_many(const struct medge_qp *qp, const struct medge_frame *f)
+{
+	return f->nops > 1 || f->ack_op - medge_conn_oldest_op(qp->conn) > 1;
+}
+
 static void receive(struct medge_qp *qp, struct arrival *a,
 		    const struct medge_rx_l2 *l2)
 {
@@ -274,7 +280,8 @@ static void receive(struct medge_qp *qp, struct arrival *a,
 	qp->now = ktime_get_ns();
 	__skb_queue_head_init(&a->used);
 	if (has_room(qp, a)) {
-		medge_completions_gather(qp);
+		if (brings_many(qp, a->frame))
+			medge_completions_gather(qp);
 		receive_frames(qp, a);
 		medge_completions_tell(qp);
 	} else {
