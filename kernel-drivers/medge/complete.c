@@ -63,27 +63,27 @@ void medge_completions_tell(struct medge_qp *qp)
 	struct medge_gathered g = qp->gathered;
 
 	qp->gathered = (struct medge_gathered){};
-	if (g.send)
-		medge_cq_tell(medge_qp_send_cq(qp), g.send_solicited);
-	if (g.recv)
-		medge_cq_tell(medge_qp_recv_cq(qp), g.recv_solicited);
+	if (g.send.any)
+		medge_cq_tell(medge_qp_send_cq(qp), g.send.solicited);
+	if (g.recv.any)
+		medge_cq_tell(medge_qp_recv_cq(qp), g.recv.solicited);
+}
+
+/* @untold: of @cq. */
+static void add(struct medge_qp *qp, struct medge_cq *cq,
+		struct medge_untold *untold, const struct medge_cqe *cqe,
+		bool solicited)
+{
+	if (!qp->gathered.on) {
+		medge_cq_add(cq, cqe, solicited);
+		return;
+	}
+	medge_cq_put(cq, cqe);
+	untold->any = true;
+	untold->solicited |= solicited;
 }
 
 /* ---- receives ---- */
-
-static void add_recv(struct medge_qp *qp, const struct medge_cqe *cqe,
-		     bool solicited)
-{
-	struct medge_gathered *g = &qp->gathered;
-
-	if (!g->on) {
-		medge_cq_add(medge_qp_recv_cq(qp), cqe, solicited);
-		return;
-	}
-	medge_cq_put(medge_qp_recv_cq(qp), cqe);
-	g->recv = true;
-	g->recv_solicited |= solicited;
-}
 
 /* XRC: it goes where the SRQ says, if that is there still. */
 void medge_recv_cqe(struct medge_qp *qp, const struct medge_recv_snap *snap,
@@ -92,7 +92,8 @@ void medge_recv_cqe(struct medge_qp *qp, const struct medge_recv_snap *snap,
 	struct medge_srq *srq;
 
 	if (!medge_qp_is_xrc_tgt(qp)) {
-		add_recv(qp, cqe, solicited);
+		add(qp, medge_qp_recv_cq(qp), &qp->gathered.recv, cqe,
+		    solicited);
 		return;
 	}
 	srq = medge_srq_get(qp, snap->srqn);
@@ -254,8 +255,6 @@ static void op_refused(struct medge_conn *c, const struct medge_op *op,
 void medge_send_complete(struct medge_qp *qp, u64 wr_id, u8 opcode,
 			 u32 byte_len, u8 status)
 {
-	struct medge_gathered *g = &qp->gathered;
-	bool solicited = status != IB_WC_SUCCESS;
 	struct medge_cqe cqe = {
 		.wr_id = wr_id,
 		.status = status,
@@ -266,13 +265,8 @@ void medge_send_complete(struct medge_qp *qp, u64 wr_id, u8 opcode,
 		.timestamp = qp->now,
 	};
 
-	if (!g->on) {
-		medge_cq_add(medge_qp_send_cq(qp), &cqe, solicited);
-		return;
-	}
-	medge_cq_put(medge_qp_send_cq(qp), &cqe);
-	g->send = true;
-	g->send_solicited |= solicited;
+	add(qp, medge_qp_send_cq(qp), &qp->gathered.send, &cqe,
+	    status != IB_WC_SUCCESS);
 }
 
 void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,

@@ -61,6 +61,20 @@ struct medge_recv_snap {
 	struct medge_sge sge[];
 };
 
+/* Completions that are in a CQ, but not told of: there are some, or such as are solicited. */
+struct medge_untold {
+	bool any, solicited;
+};
+
+/**
+ * struct medge_gathered - completions that are in their CQs, but not told of
+ * @on: those to come are to be so, too
+ */
+struct medge_gathered {
+	bool on;
+	struct medge_untold send, recv;
+};
+
 /**
  * struct medge_qp - a QP
  * @lock: BH-safe; guards all that follows it, and serializes @conn
@@ -92,18 +106,6 @@ struct medge_recv_snap {
  * @pin: the process that made it, for all of it but the rings
  * @process: whose one QP of so many it is
  */
-/**
- * struct medge_gathered - completions that are in their CQs, but not told of
- * @on: those to come are to be so, too
- * @send, @recv: there are some in that CQ, or
- * @send_solicited, @recv_solicited: such as are solicited, or errors
- */
-struct medge_gathered {
-	bool on;
-	bool send, send_solicited;
-	bool recv, recv_solicited;
-};
-
 struct medge_qp {
 	struct ib_qp ibqp;
 	struct medge_device *dev;
