@@ -93,7 +93,12 @@ at_least() {
 	local ours theirs
 	ours=$(median medge "$1") theirs=$(median "$2" "$1")
 	judge "$1: $ours MB/s is %.1f times $2's $theirs, floor $3" \
-		"$(awk -v o="$ours" -v t="$theirs" 'BEGIN { print (t > 0 ? o / t : 0) }')" "$3"
+		"$(ratio "$ours" "$theirs")" "$3"
+}
+
+# ratio A B: 0 if there is no B
+ratio() {
+	awk -v a="$1" -v b="$2" 'BEGIN { print (b > 0 ? a / b : 0) }'
 }
 
 # judge FORMAT IS FLOOR
@@ -143,10 +148,10 @@ judge_all() {
 	done
 	ours=$(median medge many_qps) theirs=$(median medge one_qp)
 	judge "4 KiB: $ours MB/s of 64 QPs are %.2f of one's $theirs, floor 0.5" \
-		"$(awk -v o="$ours" -v t="$theirs" 'BEGIN { print (t > 0 ? o / t : 0) }')" 0.5
+		"$(ratio "$ours" "$theirs")" 0.5
 	ours=$(median medge write_lat) theirs=$(median siw write_lat)
 	judge "write_lat: siw's $theirs us is %.2f times medge's $ours, floor 1 (rxe: $(median rxe write_lat))" \
-		"$(awk -v o="$ours" -v t="$theirs" 'BEGIN { print (o > 0 ? t / o : 0) }')" 1
+		"$(ratio "$theirs" "$ours")" 1
 }
 
 # The machine may have been busy with other things for a while: then once more.
