@@ -85,7 +85,7 @@ u32 medge_late_doorbell(struct medge_qp *qp)
 		return MEDGE_DOORBELL_NOW;
 	/* Since qp->now a slow kernel may have taken as long: he is not back yet. */
 	qp->late.at = ktime_get_ns() + MEDGE_LATE_US * NSEC_PER_USEC;
-	medge_timer_late(qp, qp->late.at);
+	medge_timer_set(qp, qp->late.at);
 	return posts;
 }
 
@@ -130,7 +130,7 @@ u32 medge_late_recv_doorbell(struct medge_qp *qp)
 		return MEDGE_DOORBELL_NOW;
 	if (!late->at) {
 		late->at = ktime_get_ns() + MEDGE_LATE_RECV_US * NSEC_PER_USEC;
-		medge_timer_late(qp, late->at);
+		medge_timer_set(qp, late->at);
 	}
 	return late->posts;
 }

@@ -286,8 +286,8 @@ void medge_send_unlock(struct medge_qp *qp) __releases(&qp->lock);
 void medge_timer_update(struct medge_qp *qp);
 /* Set it to now: there is more to send than one turn may. Under qp->lock. */
 void medge_timer_kick(struct medge_qp *qp);
-/* At qp->late.at, or qp->late_recv.at. */
-void medge_timer_late(struct medge_qp *qp, u64 at);
+/* It fires at @at, or before; who has a deadline looks whether it has come. Under qp->lock. */
+void medge_timer_set(struct medge_qp *qp, u64 at);
 enum hrtimer_restart medge_timer_fire(struct hrtimer *timer);
 
 /* ---- receive.c ---- */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The connection's deadlines, and that of late doorbells, on one lazy timer a QP. */
+/* The deadlines of a QP, on one lazy timer. */
 #include <linux/ktime.h>
 #include <linux/math.h>
 
@@ -15,7 +15,7 @@ enum {
 	SLOT_WAIT_NS = 2 * SLOT_NS,
 };
 
-static void timer_set(struct medge_qp *qp, u64 at)
+void medge_timer_set(struct medge_qp *qp, u64 at)
 {
 	/* A timer that fires too early costs less than one moved each time. */
 	if (at >= qp->timer_at)
@@ -37,18 +37,13 @@ void medge_timer_update(struct medge_qp *qp)
 		return;
 	at = medge_conn_deadline(qp->conn);
 	if (at != MEDGE_NEVER)
-		timer_set(qp, at);
+		medge_timer_set(qp, at);
 }
 
 void medge_timer_kick(struct medge_qp *qp)
 {
 	qp->look_again = true;
-	timer_set(qp, qp->now);
-}
-
-void medge_timer_late(struct medge_qp *qp, u64 at)
-{
-	timer_set(qp, at);
+	medge_timer_set(qp, qp->now);
 }
 
 /* Receives that were posted, and not told of. */
@@ -57,7 +52,7 @@ static bool recv_is_due(struct medge_qp *qp, struct sk_buff_head *used)
 	u64 at = qp->late_recv.at;
 
 	if (at > qp->now)
-		medge_timer_late(qp, at);
+		medge_timer_set(qp, at);
 	if (!at || at > qp->now || !medge_late_recv_due(qp))
 		return false;
 	medge_recv_look(qp, used);
@@ -75,7 +70,7 @@ static bool is_due(struct medge_qp *qp, struct sk_buff_head *used)
 		due = true;
 	}
 	if (qp->late.at > qp->now) {
-		medge_timer_late(qp, qp->late.at);
+		medge_timer_set(qp, qp->late.at);
 	} else if (qp->late.at) {
 		medge_late_due(qp);
 		due = true;
