@@ -10,6 +10,7 @@
 #include "device.h"
 #include "qp.h"
 #include "srq.h"
+#include "uc.h"
 #include "verbs.h"
 
 void medge_qp_sync(struct medge_qp *qp)
@@ -213,6 +214,7 @@ static void stop_qp(struct medge_qp *qp)
 	cancel_work_sync(&qp->event_work);
 	qp->events = 0;
 	medge_faults_reset(qp);
+	medge_order_drop(qp);
 	free_connection(qp);
 }
 
@@ -599,7 +601,15 @@ static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
 	to->ah_attr.grh.sgid_attr = NULL;
 }
 
-/* Where nothing is acknowledged, nothing is set up: states are but names. */
+static void begin_unacked(struct medge_qp *qp, enum ib_qp_state state)
+{
+	if (medge_qp_is_uc(qp))
+		medge_uc_begin(qp, state);
+	else
+		set_state(qp, state);
+}
+
+/* Where nothing is acknowledged, nothing is set up but the numbers of UC's frames. */
 static int enter_ud_state(struct medge_qp *qp, enum ib_qp_state cur,
 			  enum ib_qp_state next, bool tell)
 {
@@ -608,11 +618,16 @@ static int enter_ud_state(struct medge_qp *qp, enum ib_qp_state cur,
 		reset_qp(qp);
 		return 0;
 	case IB_QPS_INIT:
-	case IB_QPS_RTR:
 		set_state(qp, next);
 		return 0;
+	case IB_QPS_RTR:
+		begin_unacked(qp, next);
+		return 0;
 	case IB_QPS_RTS:
-		set_state(qp, next);
+		if (cur == IB_QPS_RTR)
+			begin_unacked(qp, next);
+		else
+			set_state(qp, next);
 		if (cur == IB_QPS_SQD)
 			medge_send_look(qp);
 		return 0;

@@ -13,6 +13,7 @@
 #include "kpost.h"
 #include "late.h"
 #include "mr.h"
+#include "order.h"
 #include "pin.h"
 #include "poller.h"
 #include "qpref.h"
@@ -28,6 +29,7 @@ struct medge_srq;
  * @seg_len: payload of a frame of the one being sent
  * @tx_index: its SQ index
  * @rx_op: the one being received, as its first frame had it
+ * @order: of the frames that are received
  */
 struct medge_uc {
 	bool sending, receiving;
@@ -35,6 +37,7 @@ struct medge_uc {
 	u32 tx_psn, tx_msg, tx_index, tx_offset;
 	u32 rx_msg, rx_offset;
 	struct medge_op rx_op;
+	struct medge_order order;
 };
 
 /* A send WQE taken from the ring, once and for all; slot op_no & snap_mask. */

@@ -42,6 +42,7 @@ struct rdma_hw_stats;
 	X(rx_datagrams)							\
 	X(rx_bad_qkey)		/* datagram its QP does not take */	\
 	X(rx_uc_dropped)	/* UC: of a message that is not whole, or not allowed */ \
+	X(rx_uc_early)		/* UC: overtook others, and waited for them */ \
 	X(rx_no_recv)		/* datagram finds no receive posted */	\
 	X(rx_too_long)		/* datagram does not fit its receive */	\
 	X(doorbells)		/* post calls that entered the kernel */ \

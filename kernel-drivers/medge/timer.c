@@ -4,6 +4,7 @@
 #include <linux/math.h>
 
 #include "qp.h"
+#include "uc.h"
 
 enum {
 	/*
@@ -75,6 +76,7 @@ static bool is_due(struct medge_qp *qp, struct sk_buff_head *used)
 		medge_late_due(qp);
 		due = true;
 	}
+	medge_uc_timeout(qp, used);
 	return recv_is_due(qp, used) || due;
 }
 

@@ -306,16 +306,72 @@ static bool receive(struct medge_qp *qp, struct sk_buff *skb,
 	return true;
 }
 
+static void take(struct medge_qp *qp, struct sk_buff *skb,
+		 const struct medge_frame *frame)
+{
+	if (!receive(qp, skb, frame))
+		medge_count(qp->dev, rx_uc_dropped);
+}
+
+/* Those that overtook others which have come now, or do not come. */
+static void take_early(struct medge_qp *qp, struct sk_buff_head *used)
+{
+	struct medge_early *early;
+
+	while ((early = medge_order_next(qp))) {
+		take(qp, early->skb, &early->frame);
+		__skb_queue_tail(used, early->skb);
+		kfree(early);
+	}
+}
+
 void medge_uc_receive(struct medge_qp *qp, struct sk_buff *skb,
 		      const struct medge_frame *frame,
 		      const struct medge_rx_l2 *l2)
 {
+	struct sk_buff_head used;
+
+	__skb_queue_head_init(&used);
 	spin_lock_bh(&qp->lock);
 	qp->now = ktime_get_ns();
-	if (!may_receive(qp, l2))
+	if (!may_receive(qp, l2)) {
 		medge_count(qp->dev, rx_bad_peer);
-	else if (!receive(qp, skb, frame))
-		medge_count(qp->dev, rx_uc_dropped);
+	} else {
+		if (medge_order_come(qp, frame, &skb))
+			take(qp, skb, frame);
+		else if (skb)
+			medge_count(qp->dev, rx_uc_dropped);
+		take_early(qp, &used);
+	}
+	if (skb)
+		__skb_queue_tail(&used, skb);
 	spin_unlock_bh(&qp->lock);
-	medge_skb_used(skb);
+	medge_skbs_used(&used);
+}
+
+void medge_uc_timeout(struct medge_qp *qp, struct sk_buff_head *used)
+{
+	u64 until = qp->uc.order.until;
+
+	if (!until)
+		return;
+	if (until > qp->now) {
+		medge_timer_set(qp, until);
+	} else if (medge_qp_hears(qp)) {
+		medge_order_skip(qp);
+		take_early(qp, used);
+	} else {
+		medge_order_drop(qp);
+	}
+}
+
+void medge_uc_begin(struct medge_qp *qp, enum ib_qp_state state)
+{
+	spin_lock_bh(&qp->lock);
+	if (state == IB_QPS_RTR)
+		qp->uc.order.psn = qp->attr.rq_psn;
+	else
+		qp->uc.tx_psn = qp->attr.sq_psn;
+	qp->state = state;
+	spin_unlock_bh(&qp->lock);
 }

@@ -18,4 +18,13 @@ void medge_uc_receive(struct medge_qp *qp, struct sk_buff *skb,
 		      const struct medge_frame *frame,
 		      const struct medge_rx_l2 *l2);
 
+/*
+ * If qp->uc.order.until has come, take what has waited for as long; the skbs to be freed
+ * go to @used. Under qp->lock, at qp->now.
+ */
+void medge_uc_timeout(struct medge_qp *qp, struct sk_buff_head *used);
+
+/* From INIT to RTR, or from there to RTS: number frames as both sides have said. */
+void medge_uc_begin(struct medge_qp *qp, enum ib_qp_state state);
+
 #endif /* MEDGE_UC_H */

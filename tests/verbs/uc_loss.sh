@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# UC where frames are lost: a message comes right, or not at all; the device counts what it dropped.
+# UC where frames are lost, or overtake each other: a message comes right, or not at all; the device
+# counts what it dropped.
 #
 #   uc_loss.sh [SEED]
 #
@@ -29,6 +30,12 @@ run "UC on good rails" 60 "$p" "$SEED"
 skbs=$(($(hw_counter "$DEV_A" tx_skbs) - skbs)) frames=$(($(frames_sent) - frames))
 echo "$frames frames were sent as $skbs"
 ((2 * skbs < frames)) || failed "frames of a message are not bundled"
+impair delay 300us reorder 25%
+before=$(hw_counter "$DEV_B" rx_uc_early)
+run "UC, frames that overtake others" 60 "$p" "$((SEED + 2))"
+[ "$(came)" = 3000 ] || failed "only $(came) of 3000 came where none is lost"
+(($(hw_counter "$DEV_B" rx_uc_early) > before)) || failed "none has overtaken another"
+repair
 # Else what is lost is a bundle, and often all of a message, of which nobody knows.
 whole off
 impair delay 100us loss 1%
