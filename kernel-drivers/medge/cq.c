@@ -122,6 +122,7 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return -EINVAL;
 
 	spin_lock_init(&cq->lock);
+	medge_stream_init(&cq->stream);
 	INIT_WORK(&cq->error_work, raise_cq_error);
 	hrtimer_setup(&cq->mod_timer, moderated, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_SOFT);

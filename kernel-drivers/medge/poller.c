@@ -3,6 +3,7 @@
 #include <linux/kernel_stat.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/math64.h>
 #include <net/busy_poll.h>
 
 #include "compat.h"
@@ -250,6 +251,7 @@ static void end_streams(struct medge_poller *poller)
 
 	mutex_lock(&poller->lock);
 	WRITE_ONCE(poller->streaming, false);
+	WRITE_ONCE(poller->trial.qp, NULL);
 	list_for_each_entry_safe(polled, next, &poller->turns, turn) {
 		polled->streams = false;
 		choose(poller, polled);
@@ -383,6 +385,65 @@ static void sleep(struct medge_device *dev)
 	local_bh_enable();
 }
 
+/* ---- streams on trial ---- */
+
+/* Under poller->lock. */
+static void begin_trial(struct medge_poller *poller, struct medge_qp *qp, u32 rate)
+{
+	poller->trial = (struct medge_trial) {
+		.rate = rate,
+		.at = jiffies + msecs_to_jiffies(MEDGE_STREAM_WATCH_MS),
+	};
+	WRITE_ONCE(poller->trial.qp, qp);
+}
+
+static bool has_gained(struct medge_device *dev, const struct medge_trial *trial)
+{
+	u64 bytes = medge_stats_tx_bytes(dev) - trial->bytes;
+	u64 ns = max_t(u64, ktime_get_ns() - trial->since, 1);
+
+	return div64_u64(bytes * NSEC_PER_USEC, ns) * 100 >=
+	       (u64)trial->rate * (100 + MEDGE_STREAM_TRY_GAIN);
+}
+
+/* Return: it goes on. Under poller->lock. */
+static bool next_stage(struct medge_device *dev, struct medge_trial *trial)
+{
+	u32 ms = 0;
+
+	switch (trial->stage) {
+	case MEDGE_TRIAL_SETTLES:
+		trial->bytes = medge_stats_tx_bytes(dev);
+		trial->since = ktime_get_ns();
+		ms = MEDGE_STREAM_WATCH_MS;
+		break;
+	case MEDGE_TRIAL_COUNTS:
+		ms = medge_stream_tried(trial->qp, has_gained(dev, trial));
+		break;
+	case MEDGE_TRIAL_KEEPS:
+		break;
+	}
+	trial->stage++;
+	WRITE_ONCE(trial->at, jiffies + msecs_to_jiffies(ms));
+	return ms;
+}
+
+static void look_at_trial(struct medge_device *dev)
+{
+	struct medge_poller *poller = &dev->poller;
+	struct medge_trial *trial = &poller->trial;
+	bool ends;
+
+	if (likely(!READ_ONCE(trial->qp)) || time_before(jiffies, READ_ONCE(trial->at)))
+		return;
+	mutex_lock(&poller->lock);
+	/* Or it has just been destroyed. */
+	ends = trial->qp && !next_stage(dev, trial);
+	mutex_unlock(&poller->lock);
+	if (ends)
+		end_streams(poller);
+}
+
 static int poll(void *arg)
 {
 	struct medge_device *dev = arg;
@@ -396,6 +457,7 @@ static int poll(void *arg)
 		bool busy = look_at_rings(poller);
 
 		look_at_rails(dev);
+		look_at_trial(dev);
 		busy |= xchg(&poller->traffic, 0);
 		if (need_resched() &&
 		    READ_ONCE(poller->mode) == MEDGE_POLL_AUTO) {
@@ -468,22 +530,29 @@ void medge_poller_remove(struct medge_qp *qp)
 	mutex_lock(&poller->lock);
 	list_del_init(&qp->polled.entry);
 	list_del_init(&qp->polled.turn);
+	if (poller->trial.qp == qp)
+		WRITE_ONCE(poller->trial.qp, NULL);
 	mutex_unlock(&poller->lock);
 }
 
-void medge_poller_take(struct medge_qp *qp, int cpu)
+void medge_poller_take(struct medge_qp *qp, int cpu, u32 rate)
 {
 	struct medge_poller *poller = &qp->dev->poller;
+	bool first;
 
 	mutex_lock(&poller->lock);
+	first = !poller->streaming;
 	if (!list_empty(&qp->polled.entry)) {
-		if (!poller->streaming)
+		if (first)
 			WRITE_ONCE(poller->cpu, cpu);
 		qp->polled.streams = true;
 		choose(poller, &qp->polled);
 		/* Or the mode has just changed. */
-		if (qp->polled.streams)
+		if (qp->polled.streams) {
 			WRITE_ONCE(poller->streaming, true);
+			if (first && rate)
+				begin_trial(poller, qp, rate);
+		}
 	}
 	mutex_unlock(&poller->lock);
 	medge_poller_wake(poller);
@@ -495,8 +564,10 @@ static void set_mode(struct medge_poller *poller, enum medge_polling mode)
 
 	mutex_lock(&poller->lock);
 	WRITE_ONCE(poller->mode, mode);
-	if (mode != MEDGE_POLL_AUTO)
+	if (mode != MEDGE_POLL_AUTO) {
 		WRITE_ONCE(poller->streaming, false);
+		WRITE_ONCE(poller->trial.qp, NULL);
+	}
 	list_for_each_entry(polled, &poller->qps, entry)
 		choose(poller, polled);
 	mutex_unlock(&poller->lock);

@@ -45,6 +45,27 @@ enum {
 };
 
 /**
+ * struct medge_trial - a stream that a poller has taken, to see whether more is sent so
+ * @qp: whose; NULL: there is none. Under poller->lock
+ * @rate: what was sent without it, in bytes per us
+ * @stage: what it is at until @at (jiffies)
+ * @since: what is sent with it is counted from then on (ns), and
+ * @bytes: from there on
+ */
+struct medge_trial {
+	struct medge_qp *qp;
+	u32 rate;
+	enum {
+		MEDGE_TRIAL_SETTLES,
+		MEDGE_TRIAL_COUNTS,
+		MEDGE_TRIAL_KEEPS,	/* more was sent so */
+	} stage;
+	unsigned long at;
+	u64 since;
+	u64 bytes;
+};
+
+/**
  * struct medge_poller - a device's poller
  * @control: serializes changes of @mode, with starts and stops of @task
  * @lock: guards what follows it; held for a round over all QPs
@@ -61,6 +82,7 @@ enum {
  * @streaming: it has taken a stream
  * @found: looks at rings that found new posts since @judged (jiffies), when it was
  *         last told whether there are streams still; both its own
+ * @trial: of a stream that it has taken
  * @rings: doorbells of all that it could take
  * @cpu: where it should go when it wakes, or -1; an int, for xchg()
  * @stays: where it has gone, or -1; its own, as is what follows
@@ -87,6 +109,7 @@ struct medge_poller {
 	bool streaming;
 	u32 found;
 	unsigned long judged;
+	struct medge_trial trial;
 	unsigned long rings;
 	int cpu;
 	int stays;
@@ -139,8 +162,11 @@ static inline bool medge_poller_is_at_it(const struct medge_poller *poller)
 	return READ_ONCE(poller->task) == current && !in_serving_softirq();
 }
 
-/* Its posts make a stream: poll it, on @cpu if this is the first. May sleep. */
-void medge_poller_take(struct medge_qp *qp, int cpu);
+/*
+ * Its posts make a stream: poll it, on @cpu if this is the first. If @rate is not 0, that
+ * is to be tried: so many bytes per us are sent without it. May sleep.
+ */
+void medge_poller_take(struct medge_qp *qp, int cpu, u32 rate);
 
 /*
  * Does the poller send what this QP has to, by what is told here? Asked in a softirq:

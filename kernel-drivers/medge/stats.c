@@ -162,6 +162,18 @@ void medge_rail_stats_read(struct medge_device *dev, u32 rail,
 	}
 }
 
+u64 medge_stats_tx_bytes(struct medge_device *dev)
+{
+	u32 rails = READ_ONCE(dev->rails.end), i;
+	u64 bytes = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		for (i = 0; i < rails; i++)
+			bytes += READ_ONCE(per_cpu_ptr(dev->rail_stats, cpu)[i].tx_bytes);
+	return bytes;
+}
+
 void medge_port_stats_read(struct medge_device *dev,
 			   struct medge_port_stats *sum)
 {

@@ -48,6 +48,7 @@ struct rdma_hw_stats;
 	X(doorbells)		/* post calls that entered the kernel */ \
 	X(late_looks)		/* posts found that were to be told of late */ \
 	X(poller_wakes)		/* times the poller ended its sleep */	\
+	X(poller_tried)		/* streams it took to see whether more is sent so */ \
 	X(poller_shared)	/* of doorbells: for QPs that it looks at, to send beside it */ \
 	X(page_faults)		/* waits for memory that is paged on demand */ \
 	X(offload_frames)	/* copied by a DMA engine */	\
@@ -101,6 +102,8 @@ struct medge_port_stats {
 	u64 rx_errors;		/* frames that were none */
 };
 
+/* What has been sent on all rails that there are, in bytes. */
+u64 medge_stats_tx_bytes(struct medge_device *dev);
 void medge_port_stats_read(struct medge_device *dev,
 			   struct medge_port_stats *sum);
 /* Sums over all CPUs, and the weight the rail has now. */

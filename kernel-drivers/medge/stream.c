@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Do doorbells make a stream? */
 #include <linux/ktime.h>
+#include <linux/math64.h>
 #include <linux/tick.h>
 
 #include "cq.h"
 #include "device.h"
 #include "poller.h"
 #include "qp.h"
+#include "stats.h"
 #include "stream.h"
 
 /*
@@ -54,8 +56,7 @@ static int other_cpu(int last)
 }
 
 /* Under cq->lock. */
-static void watch_for_stream(struct medge_poller *poller, struct medge_cq *cq,
-			     u64 now)
+static void watch_for_stream(struct medge_device *dev, struct medge_cq *cq, u64 now)
 {
 	struct medge_stream *stream = &cq->stream;
 
@@ -63,11 +64,25 @@ static void watch_for_stream(struct medge_poller *poller, struct medge_cq *cq,
 	WRITE_ONCE(stream->held, 0);
 	WRITE_ONCE(stream->in_rings, 0);
 	WRITE_ONCE(stream->since, now);
-	stream->all_rings = READ_ONCE(poller->rings);
+	stream->all_rings = READ_ONCE(dev->poller.rings);
+	stream->bytes_then = medge_stats_tx_bytes(dev);
 	stream->posts_then = READ_ONCE(stream->posts);
 	medge_cq_unread(cq, &stream->reaped);
 	stream->cpu = other_cpu(stream->cpu);
 	stream->cpu_idle_us = get_cpu_idle_time_us(stream->cpu, NULL);
+}
+
+/* Is there a CPU for it? Under cq->lock. */
+static bool has_cpu(const struct medge_poller *poller,
+		    const struct medge_stream *stream, u64 now)
+{
+	/* Without tickless idle nobody counts it, and it does not change. */
+	u64 idle_us = get_cpu_idle_time_us(stream->cpu, NULL) -
+		      stream->cpu_idle_us;
+
+	/* Half of the time; some kernels count it by ticks, of which one may be missing. */
+	return 2 * idle_us * NSEC_PER_USEC + TICK_NSEC >= now - stream->since &&
+	       time_after_eq(jiffies, READ_ONCE(poller->rested));
 }
 
 /* Under cq->lock. */
@@ -76,16 +91,31 @@ static bool is_stream(const struct medge_poller *poller,
 {
 	u64 ns = now - stream->since;
 	u64 rings = READ_ONCE(poller->rings) - stream->all_rings;
-	/* Without tickless idle nobody counts it, and it does not change. */
-	u64 idle_us = get_cpu_idle_time_us(stream->cpu, NULL) -
-		      stream->cpu_idle_us;
 
-	if (ns > rings * MEDGE_STREAM_GAP_US * NSEC_PER_USEC &&
-	    READ_ONCE(stream->in_rings) < ns / MEDGE_STREAM_PART)
-		return false;
-	/* Half of the time; some kernels count it by ticks, of which one may be missing. */
-	return 2 * idle_us * NSEC_PER_USEC + TICK_NSEC >= ns &&
-	       time_after_eq(jiffies, READ_ONCE(poller->rested));
+	return (ns <= rings * MEDGE_STREAM_GAP_US * NSEC_PER_USEC ||
+		READ_ONCE(stream->in_rings) >= ns / MEDGE_STREAM_PART) &&
+	       has_cpu(poller, stream, now);
+}
+
+/*
+ * Its doorbells do not tell: there are few, and what holds it back may be its paths, or
+ * the softirqs of its CPU. Return: what its device sends, in bytes per us, if it is to
+ * be tried; or 0. Under cq->lock.
+ */
+static u32 worth_trying(struct medge_device *dev, const struct medge_stream *stream,
+			u64 now)
+{
+	u64 bytes = medge_stats_tx_bytes(dev) - stream->bytes_then;
+	u64 ns = max_t(u64, now - stream->since, 1);
+	u64 rate = div64_u64(bytes * NSEC_PER_USEC, ns);
+
+	/* After a pause it is not known what it could send. */
+	if (ns > 2 * MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC ||
+	    rate < MEDGE_STREAM_TRY_RATE ||
+	    time_before(jiffies, stream->try_at) ||
+	    !has_cpu(&dev->poller, stream, now))
+		return 0;
+	return rate;
 }
 
 /* How many posts the kernel has been told of since the last doorbell. */
@@ -106,6 +136,7 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 	struct medge_polled *polled = &qp->polled;
 	struct medge_stream *stream = &cq->stream;
 	bool watched, is;
+	u32 rate = 0;
 	u64 now;
 
 	if (READ_ONCE(poller->mode) != MEDGE_POLL_AUTO ||
@@ -130,12 +161,53 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 	spin_lock_bh(&qp->lock);
 	spin_lock(&cq->lock);
 	is = (READ_ONCE(poller->streaming) || is_stream(poller, stream, now)) &&
-	     is_ahead(qp, cq) && !is_held_back(stream);
+	     !is_held_back(stream);
+	if (!is && watched && !READ_ONCE(poller->streaming))
+		rate = worth_trying(qp->dev, stream, now);
+	is = (is || rate) && is_ahead(qp, cq);
+	if (is && rate) {
+		/* Unless what comes of it is known before. */
+		stream->try_at = jiffies + msecs_to_jiffies(stream->try_rest_ms);
+		medge_count(qp->dev, poller_tried);
+	}
 	if (watched)
-		watch_for_stream(poller, cq, now);
+		watch_for_stream(qp->dev, cq, now);
 	spin_unlock(&cq->lock);
 	spin_unlock_bh(&qp->lock);
 	if (is)
-		medge_poller_take(qp, READ_ONCE(stream->cpu));
+		medge_poller_take(qp, READ_ONCE(stream->cpu), rate);
 	medge_qp_put(qp);
+}
+
+void medge_stream_init(struct medge_stream *stream)
+{
+	stream->try_at = jiffies;
+	stream->try_rest_ms = MEDGE_STREAM_TRY_MS;
+	stream->try_keep_ms = MEDGE_STREAM_TRY_MS;
+}
+
+static u32 twice(u32 ms)
+{
+	return min_t(u32, 2 * ms, MEDGE_STREAM_TRY_MS_MAX);
+}
+
+u32 medge_stream_tried(struct medge_qp *qp, bool gained)
+{
+	struct medge_cq *cq = medge_qp_send_cq(qp);
+	struct medge_stream *stream = &cq->stream;
+	u32 keep_ms = 0;
+
+	spin_lock_bh(&cq->lock);
+	stream->try_at = jiffies;
+	if (gained) {
+		keep_ms = stream->try_keep_ms;
+		stream->try_keep_ms = twice(keep_ms);
+		stream->try_rest_ms = MEDGE_STREAM_TRY_MS;
+	} else {
+		stream->try_at += msecs_to_jiffies(stream->try_rest_ms);
+		stream->try_rest_ms = twice(stream->try_rest_ms);
+		stream->try_keep_ms = MEDGE_STREAM_TRY_MS;
+	}
+	spin_unlock_bh(&cq->lock);
+	return keep_ms;
 }

@@ -25,6 +25,16 @@ enum {
 	MEDGE_STREAM_HELD = 8,		/* one of so many left its paths full: no CPU is wanted */
 	MEDGE_STREAM_AHEAD = 4,		/* ops; and posts for each completion */
 	MEDGE_STREAM_POSTS = 16,	/* at least */
+	/*
+	 * What is not seen to be one, but sends so much (bytes per us), is tried: it is
+	 * taken for two such times, the first to settle, and goes back if no more is sent
+	 * by that percentage; either way to be tried again after a time, which becomes
+	 * longer with each trial that ends the same.
+	 */
+	MEDGE_STREAM_TRY_RATE = 256,
+	MEDGE_STREAM_TRY_GAIN = 10,
+	MEDGE_STREAM_TRY_MS = 250,
+	MEDGE_STREAM_TRY_MS_MAX = 8000,
 };
 
 /**
@@ -35,10 +45,14 @@ enum {
  * @in_rings: what they took, in ns, about
  * @since: ns; this and what follows under cq->lock
  * @posts_then: @posts at @since: those that follow tell a stream
+ * @bytes_then: what the device had sent then
  * @all_rings: poller->rings then
  * @reaped: how many CQEs its user had read then; wraps
  * @cpu: one that may be idle, and poll
  * @cpu_idle_us: how long it had been idle then, in all
+ * @try_at: jiffies, when it may be tried
+ * @try_rest_ms: how long it rests if that is in vain
+ * @try_keep_ms: how long it is kept if it is not
  *
  * A user of many QPs may post to them one after the other, to each for a moment: by
  * what one QP does alone, it would take as many rounds to see it.
@@ -50,11 +64,18 @@ struct medge_stream {
 	u64 in_rings;
 	u64 since;
 	u32 posts_then;
+	u64 bytes_then;
 	u32 reaped;
 	unsigned long all_rings;
 	int cpu;
 	u64 cpu_idle_us;
+	unsigned long try_at;
+	u32 try_rest_ms;
+	u32 try_keep_ms;
 };
+
+/* Before any has rung. */
+void medge_stream_init(struct medge_stream *stream);
 
 /*
  * After a doorbell that a program has rung, at @began (ns): if it is one of a
@@ -62,5 +83,11 @@ struct medge_stream {
  * sleep.
  */
 void medge_stream_rang(struct medge_qp *qp, u64 began);
+
+/*
+ * It was tried. @gained: more was sent. Return: how long it is kept, in ms, to be tried
+ * anew then; or 0.
+ */
+u32 medge_stream_tried(struct medge_qp *qp, bool gained);
 
 #endif /* MEDGE_STREAM_H */
