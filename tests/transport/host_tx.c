@@ -129,7 +129,7 @@ static void trace_tx(struct host *h, const struct medge_tx *tx)
 
 static void send_to(struct host *h, u32 rail, const u8 *mac, struct packet *p)
 {
-	p->to = pair_leads_to(h->pair, !h->side, mac);
+	p->to = pair_leads_to(h->pair, h->side, rail, mac);
 	net_send(&h->pair->net, h->side, rail, p);
 }
 

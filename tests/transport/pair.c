@@ -56,19 +56,22 @@ void pair_rail_mac(u8 *mac, u32 side, u32 rail)
 	memcpy(mac, (u8[]){ 2, 0, 0, 0, side, rail }, MEDGE_MAC_LEN);
 }
 
-u8 pair_leads_to(const struct pair *p, u32 side, const u8 *mac)
+u8 pair_leads_to(struct pair *p, u32 side, u32 rail, const u8 *mac)
 {
-	u8 rail = mac[5];
+	u8 to = mac[5];
 
 	if (!p->params.switched)
 		return NET_WIRED;
-	CHECK_EQ(mac[4], side);
+	CHECK_EQ(mac[4], !side);
+	p->seen_on[side] = rail;
+	if (p->params.bonded)
+		return p->seen_on[!side];
 	/* The node's own address is that of its first rail, too. */
-	if (rail == 255)
-		for (rail = 0; rail < p->params.nrails - 1; rail++)
-			if (p->weight[side][rail])
+	if (to == 255)
+		for (to = 0; to < p->params.nrails - 1; to++)
+			if (p->weight[!side][to])
 				break;
-	return rail;
+	return to;
 }
 
 static void set_rail(struct pair *p, u32 side, u32 rail, u32 weight)

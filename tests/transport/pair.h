@@ -24,6 +24,7 @@
  * @budget: runs sent at a time at most, 0: any number
  * @nfirst: rails that are there from the beginning; 0: all
  * @switched: all rails are on one switch, and a frame's address says where it goes
+ * @bonded: there, all rails of a node have its address: where that was seen last
  * @joins: frames that come in order are joined; superframes that come uncut were, too
  * @gone_ppm: hostile runs: how often memory turns out to be gone
  * @event_limit: a run with more events than this is livelocked
@@ -46,6 +47,7 @@ struct pair_params {
 	u32 gone_ppm;
 	u64 event_limit;
 	bool switched;
+	bool bonded;
 	bool joins;
 };
 
@@ -62,6 +64,7 @@ struct pair {
 		u64 at;
 		u32 spins;
 	} timer[2], peer_timer[2];
+	u8 seen_on[2];		/* rails, by the switch */
 	bool polling[2];	/* a poll is due, the budget was used up */
 	bool hostile;		/* frames are forged: only safety is checked */
 	u64 steps;
@@ -107,8 +110,8 @@ void pair_rail(struct pair *p, u32 side, u32 rail, u32 weight);
 void pair_rail_gone(struct pair *p, u32 side, u32 rail);
 /* 02:00:00:00:<side>:<rail>; the node's own ends in ff. */
 void pair_rail_mac(u8 *mac, u32 side, u32 rail);
-/* Where a switch leads frames for this address, or NET_WIRED. */
-u8 pair_leads_to(const struct pair *p, u32 side, const u8 *mac);
+/* Where a switch leads to what @side sends on @rail to this address, or NET_WIRED. */
+u8 pair_leads_to(struct pair *p, u32 side, u32 rail, const u8 *mac);
 /* The administrator of @side wants @rail free, or not any more. */
 void pair_drain(struct pair *p, u32 side, u32 rail, bool drain);
 /* Silent black hole for what @side sends on @rail. */

@@ -9,6 +9,7 @@ struct path {
 	struct medge_cong cong;
 	u64 now;
 	u32 back;		/* bytes that the peer sends meanwhile */
+	bool other_way;		/* by which answers come */
 };
 
 static void path_init(struct path *p)
@@ -16,6 +17,7 @@ static void path_init(struct path *p)
 	medge_cong_init(&p->cong, FRAME, RUN_LEN);
 	p->now = SEC;
 	p->back = 0;
+	p->other_way = false;
 }
 
 /*
@@ -38,7 +40,7 @@ static void round_with(struct path *p, u64 rtt, u32 marks, u32 lost)
 	medge_cong_forgot(&p->cong, bytes);
 	medge_cong_acked(&p->cong, bytes - lost * FRAME);
 	medge_cong_lost(&p->cong, lost * FRAME);
-	medge_cong_measured(&p->cong, p->now, sent, rtt);
+	medge_cong_measured(&p->cong, p->now, sent, rtt, !p->other_way);
 }
 
 static void round_trip(struct path *p, u64 rtt)
@@ -72,7 +74,8 @@ static void window_not_filled__stays(void)
 		p.now += 50 * USEC;
 		medge_cong_acked(&p.cong, FRAME);
 		medge_cong_forgot(&p.cong, FRAME);
-		medge_cong_measured(&p.cong, p.now, p.now - 50 * USEC, 50 * USEC);
+		medge_cong_measured(&p.cong, p.now, p.now - 50 * USEC,
+				    50 * USEC, true);
 	}
 	CHECK_EQ(p.cong.window, RUN_LEN);
 }
@@ -119,9 +122,9 @@ static void some_late_frames__are_no_queue(void)
 	before = p.cong.window;
 	medge_cong_sent(&p.cong, p.now, FRAME, MEDGE_CONG_MORE);
 	/* within a round: one in time, one late */
-	medge_cong_measured(&p.cong, p.now, p.now - 1, 50 * USEC);
+	medge_cong_measured(&p.cong, p.now, p.now - 1, 50 * USEC, true);
 	p.now += 5 * MSEC;
-	medge_cong_measured(&p.cong, p.now, p.now, 5 * MSEC);
+	medge_cong_measured(&p.cong, p.now, p.now, 5 * MSEC, true);
 	CHECK(p.cong.window >= before);
 }
 
@@ -286,7 +289,8 @@ static void short_frames_of_a_paced_flow__fill_its_window(void)
 		p.now += 50 * USEC;
 		medge_cong_forgot(&p.cong, bytes);
 		medge_cong_acked(&p.cong, bytes);
-		medge_cong_measured(&p.cong, p.now, p.now - 50 * USEC, 50 * USEC);
+		medge_cong_measured(&p.cong, p.now, p.now - 50 * USEC,
+				    50 * USEC, true);
 	}
 	CHECK(p.cong.window >= FRAME);
 }
@@ -309,6 +313,30 @@ static void longer_route__is_believed_in_the_end(void)
 	}
 	CHECK_EQ(medge_cong_base(&p.cong), 20 * MSEC);
 	CHECK(p.cong.window > 2 * RUN_LEN);
+}
+
+/* An answer that comes sooner by another way is no base, unless none comes by its own. */
+static void other_way__is_a_base_for_want_of_a_better(void)
+{
+	struct path p;
+	u64 end;
+
+	path_init(&p);
+	p.other_way = true;
+	rounds(&p, 5, 3 * MSEC);
+	round_trip(&p, MSEC);
+	CHECK_EQ(medge_cong_base(&p.cong), MSEC);
+	p.other_way = false;
+	round_trip(&p, 5 * MSEC);
+	CHECK_EQ(medge_cong_base(&p.cong), 5 * MSEC);
+	p.other_way = true;
+	rounds(&p, 5, MSEC);
+	CHECK_EQ(medge_cong_base(&p.cong), 5 * MSEC);
+	/* But a round trip is what it is: nothing is known to be in the way. */
+	CHECK(p.cong.rtt < 3 * MSEC, "%llu", p.cong.rtt);
+	for (end = p.now + 40 * SEC; p.now < end; p.now += SEC)
+		round_trip(&p, MSEC);
+	CHECK_EQ(medge_cong_base(&p.cong), MSEC);
 }
 
 /* ---- what a peer may say ---- */
@@ -393,6 +421,7 @@ int main(int argc, char **argv)
 	RUN(below_a_frame__frames_are_paced);
 	RUN(short_frames_of_a_paced_flow__fill_its_window);
 	RUN(longer_route__is_believed_in_the_end);
+	RUN(other_way__is_a_base_for_want_of_a_better);
 	RUN(one_go_after_the_other__asks_once_a_window);
 	RUN(what_waits__asks_early);
 	RUN(asked_for_its_ack__is_measured_with_it);

@@ -276,13 +276,16 @@ static void refused(struct medge_conn *c, u64 now, const struct medge_ack *ack)
 	c->nak_op = ack->nak_op;
 }
 
-/* Our frame and the ack that answers it went one path, there and back. */
+/*
+ * How long our frame's way took, and its answer's: by the same path, unless what the
+ * peer received it on leads elsewhere. A switch leads to where it saw an address last,
+ * and the rails of a bond have one: then answers come now by this rail, now by that.
+ */
 static void echoed(struct medge_conn *c, u64 now, const struct medge_frame *f)
 {
 	const struct medge_sent *s = medge_sent(c, f->psn);
 	struct medge_conn_path *path = &c->paths[s->path];
 	struct medge_cong *g = &path->cong;
-	bool own_way = path->shares || c->acks_on == path->rail;
 
 	/* Its slot must not be another's yet, nor the answer one to another copy. */
 	if (c->snd_nxt - f->psn - 1 > c->sent.mask || !s->time ||
@@ -290,12 +293,8 @@ static void echoed(struct medge_conn *c, u64 now, const struct medge_frame *f)
 		return;
 	if (f->flags & MEDGE_FRAME_MARKED)
 		medge_cong_marked(g);
-	/*
-	 * An answer by another way tells nothing of this one's delay, but where
-	 * a rail of the peer's leads back to one of ours only.
-	 */
-	medge_cong_measured(g, now, s->time, own_way ? now - s->time :
-			    max_t(u64, medge_cong_base(g), MEDGE_RTT_LONG));
+	medge_cong_measured(g, now, s->time, now - s->time,
+			    c->acks_on == path->rail);
 }
 
 /* What the peer asks of us stands, however old its ack is. */

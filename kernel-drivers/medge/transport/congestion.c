@@ -183,11 +183,20 @@ void medge_cong_marked(struct medge_cong *g)
 	g->marked += g->window / PARTS;
 }
 
-static void note_base(struct medge_cong *g, u64 now, u64 rtt)
+/*
+ * What comes back by another way may do so sooner than by its own, and then is no
+ * base for what comes by that; but where nothing does, it is.
+ */
+static void note_base(struct medge_cong *g, u64 now, u64 rtt, bool own_way)
 {
-	if (!g->base_since || now - g->base_since > BASE_PERIOD_NS) {
-		g->base[1] = g->base[0];
+	u64 age = now - g->base_since;
+
+	if (g->base_own && !own_way && age <= 2 * BASE_PERIOD_NS)
+		return;
+	if (!g->base_since || g->base_own != own_way || age > BASE_PERIOD_NS) {
+		g->base[1] = g->base_own == own_way ? g->base[0] : 0;
 		g->base[0] = rtt;
+		g->base_own = own_way;
 		g->base_since = max_t(u64, now, 1);
 	}
 	g->base[0] = min(g->base[0], rtt);
@@ -279,23 +288,14 @@ static void end_round(struct medge_cong *g, u64 now)
 	begin_round(g, now);
 }
 
-void medge_cong_measured(struct medge_cong *g, u64 now, u64 sent, u64 rtt)
+void medge_cong_measured(struct medge_cong *g, u64 now, u64 sent, u64 rtt,
+			 bool own_way)
 {
-	note_base(g, now, rtt);
+	note_base(g, now, rtt, own_way);
 	g->round_min = min(g->round_min, rtt);
 	g->round_max = max(g->round_max, rtt);
 	if (sent >= g->round)
 		end_round(g, now);
-}
-
-void medge_cong_unmeasured(struct medge_cong *g)
-{
-	memset(g->base, 0, sizeof(g->base));
-	g->base_since = 0;
-	g->rtt = 0;
-	g->noise = 0;
-	g->round_min = NEVER;
-	g->round_max = 0;
 }
 
 void medge_cong_timeout(struct medge_cong *g)

@@ -29,6 +29,7 @@
  * @run: bytes of a full run, the unit of all steps
  * @base: least round trip of this period and of the last, ns; 0: none
  * @base_since: when this period began
+ * @base_own: the base is of what came back by the path itself
  * @rtt: round trip without what only some frames meet, smoothed, ns
  * @noise: by how much round trips differ within a round, at worst of late, ns
  * @rate: bytes a second that the path has delivered
@@ -65,6 +66,7 @@ struct medge_cong {
 	u32 marked;
 	u32 lost;
 	u32 back;
+	bool base_own;
 	bool limited;
 	bool was_full;
 	u8 clean;
@@ -108,10 +110,9 @@ void medge_cong_lost(struct medge_cong *g, u32 bytes);
 void medge_cong_returned(struct medge_cong *g, u32 bytes);
 /* Frames sent since the last time met congestion, as the path says. */
 void medge_cong_marked(struct medge_cong *g);
-/* What was sent at @sent took @rtt, there and back by one path. */
-void medge_cong_measured(struct medge_cong *g, u64 now, u64 sent, u64 rtt);
-/* That was not so: the delay is not known. */
-void medge_cong_unmeasured(struct medge_cong *g);
+/* What was sent at @sent took @rtt, there and back; @own_way: by the path, not by another. */
+void medge_cong_measured(struct medge_cong *g, u64 now, u64 sent, u64 rtt,
+			 bool own_way);
 /* Nothing at all came back. */
 void medge_cong_timeout(struct medge_cong *g);
 /* But it had arrived. */

@@ -102,7 +102,6 @@ static void weigh(struct medge_peer *p, struct medge_path *path, bool here,
 
 		weight = weight ? min(weight, w) : w;
 	}
-	path->shares = peer_users > 1 && path->peer_rail != MEDGE_RAIL_ANY;
 	path->base = weight ? weight : MEDGE_SPEED_GUESS;
 }
 

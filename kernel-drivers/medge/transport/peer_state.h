@@ -97,7 +97,6 @@ struct medge_path {
 	u8 rail, peer_rail;
 	u8 mac[MEDGE_MAC_LEN];
 	bool ever_up;
-	bool shares;			/* its peer's rail with another path */
 	bool probe_now;
 	bool doubt;
 	u8 unanswered, answered;

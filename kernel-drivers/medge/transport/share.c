@@ -115,10 +115,6 @@ static void copy_path(struct medge_conn *c, u32 i, const struct medge_path *path
 	cp->rail = path->rail;
 	memcpy(cp->mac, path->mac, MEDGE_MAC_LEN);
 	cp->weight = path->weight;
-	/* Until now, answers seemed to come by another way than theirs. */
-	if (path->shares && !cp->shares)
-		medge_cong_unmeasured(&cp->cong);
-	cp->shares = path->shares;
 	/* Somebody has measured it; who has himself has told it just now. */
 	if (path->srtt) {
 		cp->srtt = path->srtt;

@@ -158,7 +158,6 @@ struct medge_response {
  * struct medge_conn_path - what one connection knows of a path
  * @state: enum medge_path_state, the peer's, or our own suspicion until it
  *         has been told; so are @weight, @rail, @mac, @moves
- * @shares: the peer's rail with another path, by which answers may come
  * @next_seq: number of the next transmission on it
  * @acked_seq: all but a few transmissions before it are judged by it
  * @expect_seq: acknowledged next if nothing is late
@@ -176,7 +175,6 @@ struct medge_conn_path {
 	u8 rail;
 	u8 mac[MEDGE_MAC_LEN];
 	bool any_acked;
-	bool shares;
 	u32 weight;
 	u32 moves;
 	u32 next_seq;
