@@ -3,7 +3,6 @@
 #include <linux/kernel_stat.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
-#include <linux/math64.h>
 #include <net/busy_poll.h>
 
 #include "compat.h"
@@ -251,7 +250,7 @@ static void end_streams(struct medge_poller *poller)
 
 	mutex_lock(&poller->lock);
 	WRITE_ONCE(poller->streaming, false);
-	WRITE_ONCE(poller->trial.qp, NULL);
+	medge_trial_end(&poller->trial);
 	list_for_each_entry_safe(polled, next, &poller->turns, turn) {
 		polled->streams = false;
 		choose(poller, polled);
@@ -385,60 +384,17 @@ static void sleep(struct medge_device *dev)
 	local_bh_enable();
 }
 
-/* ---- streams on trial ---- */
-
-/* Under poller->lock. */
-static void begin_trial(struct medge_poller *poller, struct medge_qp *qp, u32 rate)
-{
-	poller->trial = (struct medge_trial) {
-		.rate = rate,
-		.at = jiffies + msecs_to_jiffies(MEDGE_STREAM_WATCH_MS),
-	};
-	WRITE_ONCE(poller->trial.qp, qp);
-}
-
-static bool has_gained(struct medge_device *dev, const struct medge_trial *trial)
-{
-	u64 bytes = medge_stats_tx_bytes(dev) - trial->bytes;
-	u64 ns = max_t(u64, ktime_get_ns() - trial->since, 1);
-
-	return div64_u64(bytes * NSEC_PER_USEC, ns) * 100 >=
-	       (u64)trial->rate * (100 + MEDGE_STREAM_TRY_GAIN);
-}
-
-/* Return: it goes on. Under poller->lock. */
-static bool next_stage(struct medge_device *dev, struct medge_trial *trial)
-{
-	u32 ms = 0;
-
-	switch (trial->stage) {
-	case MEDGE_TRIAL_SETTLES:
-		trial->bytes = medge_stats_tx_bytes(dev);
-		trial->since = ktime_get_ns();
-		ms = MEDGE_STREAM_WATCH_MS;
-		break;
-	case MEDGE_TRIAL_COUNTS:
-		ms = medge_stream_tried(trial->qp, has_gained(dev, trial));
-		break;
-	case MEDGE_TRIAL_KEEPS:
-		break;
-	}
-	trial->stage++;
-	WRITE_ONCE(trial->at, jiffies + msecs_to_jiffies(ms));
-	return ms;
-}
-
 static void look_at_trial(struct medge_device *dev)
 {
 	struct medge_poller *poller = &dev->poller;
 	struct medge_trial *trial = &poller->trial;
 	bool ends;
 
-	if (likely(!READ_ONCE(trial->qp)) || time_before(jiffies, READ_ONCE(trial->at)))
+	if (!medge_trial_is_due(trial))
 		return;
 	mutex_lock(&poller->lock);
 	/* Or it has just been destroyed. */
-	ends = trial->qp && !next_stage(dev, trial);
+	ends = trial->qp && !medge_trial_next(dev, trial);
 	mutex_unlock(&poller->lock);
 	if (ends)
 		end_streams(poller);
@@ -531,7 +487,7 @@ void medge_poller_remove(struct medge_qp *qp)
 	list_del_init(&qp->polled.entry);
 	list_del_init(&qp->polled.turn);
 	if (poller->trial.qp == qp)
-		WRITE_ONCE(poller->trial.qp, NULL);
+		medge_trial_end(&poller->trial);
 	mutex_unlock(&poller->lock);
 }
 
@@ -551,7 +507,7 @@ void medge_poller_take(struct medge_qp *qp, int cpu, u32 rate)
 		if (qp->polled.streams) {
 			WRITE_ONCE(poller->streaming, true);
 			if (first && rate)
-				begin_trial(poller, qp, rate);
+				medge_trial_begin(&poller->trial, qp, rate);
 		}
 	}
 	mutex_unlock(&poller->lock);
@@ -566,7 +522,7 @@ static void set_mode(struct medge_poller *poller, enum medge_polling mode)
 	WRITE_ONCE(poller->mode, mode);
 	if (mode != MEDGE_POLL_AUTO) {
 		WRITE_ONCE(poller->streaming, false);
-		WRITE_ONCE(poller->trial.qp, NULL);
+		medge_trial_end(&poller->trial);
 	}
 	list_for_each_entry(polled, &poller->qps, entry)
 		choose(poller, polled);

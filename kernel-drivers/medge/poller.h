@@ -18,6 +18,7 @@
 #include <linux/workqueue.h>
 
 #include "transport/wire.h"
+#include "trial.h"
 
 struct medge_device;
 struct medge_qp;
@@ -42,27 +43,6 @@ enum {
 	MEDGE_STREAM_REST_MS = 100,
 	/* One that stopped, and goes on within so long, is still one. */
 	MEDGE_STREAM_PAUSE_MS = 50,
-};
-
-/**
- * struct medge_trial - a stream that a poller has taken, to see whether more is sent so
- * @qp: whose; NULL: there is none. Under poller->lock
- * @rate: what was sent without it, in bytes per us
- * @stage: what it is at until @at (jiffies)
- * @since: what is sent with it is counted from then on (ns), and
- * @bytes: from there on
- */
-struct medge_trial {
-	struct medge_qp *qp;
-	u32 rate;
-	enum {
-		MEDGE_TRIAL_SETTLES,
-		MEDGE_TRIAL_COUNTS,
-		MEDGE_TRIAL_KEEPS,	/* more was sent so */
-	} stage;
-	unsigned long at;
-	u64 since;
-	u64 bytes;
 };
 
 /**

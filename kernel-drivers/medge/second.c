@@ -4,6 +4,7 @@
 #include <linux/time64.h>
 
 #include "qp.h"
+#include "rate.h"
 #include "second.h"
 
 static void begin_trial(struct medge_qp *qp)
@@ -53,7 +54,7 @@ void medge_second_look(struct medge_qp *qp)
 	if (took < MEDGE_SECOND_TRIAL_MS * NSEC_PER_MSEC ||
 	    ops < MEDGE_SECOND_TRIAL_OPS)
 		return;
-	now = max_t(u64, div64_u64(bytes * NSEC_PER_USEC, took), 1);
+	now = max_t(u64, medge_rate(bytes, took), 1);
 	*rate = *rate ? (*rate + now) / 2 : now;
 	s->posts = 0;
 	if (bytes >= (u64)ops * MEDGE_SECOND_OP && by_both(s))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Do doorbells make a stream? */
 #include <linux/ktime.h>
-#include <linux/math64.h>
 #include <linux/tick.h>
 
 #include "cq.h"
 #include "device.h"
 #include "poller.h"
 #include "qp.h"
+#include "rate.h"
 #include "stats.h"
 #include "stream.h"
 
@@ -105,9 +105,8 @@ static bool is_stream(const struct medge_poller *poller,
 static u32 worth_trying(struct medge_device *dev, const struct medge_stream *stream,
 			u64 now)
 {
-	u64 bytes = medge_stats_tx_bytes(dev) - stream->bytes_then;
-	u64 ns = max_t(u64, now - stream->since, 1);
-	u64 rate = div64_u64(bytes * NSEC_PER_USEC, ns);
+	u64 ns = now - stream->since;
+	u64 rate = medge_rate(medge_stats_tx_bytes(dev) - stream->bytes_then, ns);
 
 	/* After a pause it is not known what it could send. */
 	if (ns > 2 * MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC ||

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A stream on trial: it settles, is counted, and is kept for a while if that pays. */
+#include <linux/ktime.h>
+
+#include "qp.h"
+#include "rate.h"
+#include "stats.h"
+#include "stream.h"
+#include "trial.h"
+
+void medge_trial_begin(struct medge_trial *trial, struct medge_qp *qp, u32 rate)
+{
+	*trial = (struct medge_trial) {
+		.rate = rate,
+		.at = jiffies + msecs_to_jiffies(MEDGE_STREAM_WATCH_MS),
+	};
+	WRITE_ONCE(trial->qp, qp);
+}
+
+static bool has_gained(struct medge_device *dev, const struct medge_trial *trial)
+{
+	u64 rate = medge_rate(medge_stats_tx_bytes(dev) - trial->bytes,
+			      ktime_get_ns() - trial->since);
+
+	return rate * 100 >= (u64)trial->rate * (100 + MEDGE_STREAM_TRY_GAIN);
+}
+
+bool medge_trial_next(struct medge_device *dev, struct medge_trial *trial)
+{
+	u32 ms = 0;
+
+	switch (trial->stage) {
+	case MEDGE_TRIAL_SETTLES:
+		trial->bytes = medge_stats_tx_bytes(dev);
+		trial->since = ktime_get_ns();
+		ms = MEDGE_STREAM_WATCH_MS;
+		break;
+	case MEDGE_TRIAL_COUNTS:
+		ms = medge_stream_tried(trial->qp, has_gained(dev, trial));
+		break;
+	case MEDGE_TRIAL_KEEPS:
+		break;
+	}
+	trial->stage++;
+	WRITE_ONCE(trial->at, jiffies + msecs_to_jiffies(ms));
+	return ms;
+}
