@@ -64,8 +64,8 @@ module_silent() {
 
 # Of the module's source and the kernel.
 module_key() {
-	find "$REPO/kernel-drivers/medge" -type f \( -name '*.[ch]' -o -name Kbuild \) -print0 | sort -z |
-		xargs -0 sha256sum | cat - <(stat -c '%n %y' "$KERNEL_DIR/.complete") | sha256sum
+	(cd "$REPO/kernel-drivers/medge" && find . -type f \( -name '*.[ch]' -o -name Kbuild -o -name Makefile \) -print0 |
+		sort -z | xargs -0 sha256sum) | cat - <(stat -c '%n %y' "$KERNEL_DIR/.complete") | sha256sum
 }
 
 # What is built from the tree is cached for each tree, so that two clones do not mix.

@@ -122,25 +122,31 @@ stock_initramfs() {
 	rm -r "$tree" "$new/order"
 }
 
-# stock_module: sets MODULE to medge.ko, and MODULES to a tree in which it is installed beside the
-# kernel's own modules.
+# Builds of the module that are kept for each kernel, those that were wanted last.
+STOCK_BUILDS=6
+
+# stock_module: sets MODULE to medge.ko, MODULES to a tree in which it is installed beside the kernel's own modules, and
+# MODULE_LOG to what the compiler said. It is built from a copy, so that what was built of the same source for another
+# clone will do.
 stock_module() {
-	local dir release key
+	local builds=$CACHE/module/${KERNEL_DIR##*/} dir release key
 	release=$(<"$KERNEL_DIR/release")
-	dir=$(tree_cache)/medge/${KERNEL_DIR##*/}
-	MODULE=$dir/source/medge.ko MODULES=$dir/modules
-	mkdir -p "$dir"
-	lock "$dir.lock" "building the module"
-	key=$(module_key)
-	if [[ ! -e $dir/key || $(<"$dir/key") != "$key" ]]; then
-		stock_compile "$dir/source" "$dir.log" "$release"
-		rm -rf "$MODULES"
+	key=$({ module_key && cat "$LAB/stock.sh"; } | sha256sum)
+	dir=$builds/${key:0:16}
+	MODULE=$dir/source/medge.ko MODULES=$dir/modules MODULE_LOG=$dir/log
+	lock "$builds.lock" "building the module"
+	if [[ ! -e $dir/complete ]]; then
+		rm -rf "$dir"
+		mkdir -p "$dir"
+		stock_compile "$dir/source" "$MODULE_LOG" "$release"
 		cp -al "$KERNEL_DIR/modules" "$MODULES"
 		stock_install "$MODULE"
-		echo "$key" >"$dir/key"
 	fi
+	touch "$dir/complete"
+	# shellcheck disable=SC2012 # their names are the lab's own
+	ls -t "$builds"/*/complete | tail -n "+$((STOCK_BUILDS + 1))" | xargs -rn 1 dirname | xargs -r rm -rf
 	unlock
-	grep -iE -A12 '(warning|error):' "$dir.log" >&2 || :
+	grep -iE -A12 '(warning|error):' "$MODULE_LOG" >&2 || :
 }
 
 # stock_install MODULE.ko: into the tree in MODULES, beside the kernel's own modules. Its lists may be links.
@@ -203,11 +209,9 @@ stock_compile() {
 
 # As module_check: stock_module always builds from nothing. What sparse says is a warning, too.
 stock_check() {
-	local log
 	stock_module
-	log=$(tree_cache)/medge/${KERNEL_DIR##*/}.log
-	module_silent "$log"
+	module_silent "$MODULE_LOG"
 	if [[ ${KERNEL_DIR##*/} == "$SPARSE_KERNEL"-* ]]; then
-		grep -q '^ *CHECK ' "$log" || die "sparse has not looked at the source; log: $log"
+		grep -q '^ *CHECK ' "$MODULE_LOG" || die "sparse has not looked at the source; log: $MODULE_LOG"
 	fi
 }
