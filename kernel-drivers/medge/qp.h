@@ -234,22 +234,31 @@ static inline bool medge_qp_talks(const struct medge_qp *qp)
 	}
 }
 
-/* ---- qp.c: control path ---- */
-/* With the module. */
-int medge_qps_start(void);
-void medge_qps_stop(void);
+/* ---- qp.c ---- */
 int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata);
-int medge_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		    struct ib_udata *udata);
-int medge_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		   struct ib_qp_init_attr *init);
 int medge_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
 /* Have it follow its node's paths, which have changed. In softirq. */
 void medge_qp_sync(struct medge_qp *qp);
 /* All connections, now and later, give their runs to paths by this rule. */
 void medge_qps_schedule(struct medge_device *dev, u32 scheduler);
+
+/* ---- modify.c ---- */
+/* With the module. */
+int medge_qps_start(void);
+void medge_qps_stop(void);
+int medge_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_udata *udata);
+int medge_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_qp_init_attr *init);
+/* Nothing of it is at work any more, nor will be; its connection is no more. Sleeps. */
+void medge_qp_stop(struct medge_qp *qp);
+/*
+ * As if nothing had been posted. The user must ring for what it sends; receives are
+ * found when needed.
+ */
+void medge_qp_reset_rings(struct medge_qp *qp);
 
 /* ---- send.c: data path out ---- */
 /* Take what is posted, and send what can be sent. The QP is held; process context. */
