@@ -392,7 +392,7 @@ static void check_all_carry(struct pair *p, u32 side, u32 nrails, const u64 *bef
  */
 static void bonded__one_switch(void)
 {
-	enum { SEEDS = 4, FIRST_SEED = 14, WARM_UP = 20, ROUNDS = 60 };
+	enum { SEEDS = 2, FIRST_SEED = 15, WARM_UP = 20, ROUNDS = 60 };
 	u32 seed, side, round, i, nrails[2] = { 3, 2 };
 	u64 before[2][MEDGE_MAX_RAILS];
 	struct pair_params params;
