@@ -296,6 +296,12 @@ static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
 	to->ah_attr.grh.sgid_attr = NULL;
 }
 
+static bool is_unacked(const struct medge_qp *qp)
+{
+	return medge_qp_is_ud(qp) || medge_qp_is_uc(qp);
+}
+
+/* Where nothing is acknowledged, nothing is set up but the numbers of UC's frames. */
 static void begin_unacked(struct medge_qp *qp, enum ib_qp_state state)
 {
 	if (medge_qp_is_uc(qp))
@@ -304,37 +310,27 @@ static void begin_unacked(struct medge_qp *qp, enum ib_qp_state state)
 		set_state(qp, state);
 }
 
-/* Where nothing is acknowledged, nothing is set up but the numbers of UC's frames. */
-static int enter_ud_state(struct medge_qp *qp, enum ib_qp_state cur,
-			  enum ib_qp_state next, bool tell)
+static int enter_rtr(struct medge_qp *qp)
 {
-	switch (next) {
-	case IB_QPS_RESET:
-		reset_qp(qp);
-		return 0;
-	case IB_QPS_INIT:
-		set_state(qp, next);
-		return 0;
-	case IB_QPS_RTR:
-		begin_unacked(qp, next);
-		return 0;
-	case IB_QPS_RTS:
-		if (cur == IB_QPS_RTR)
-			begin_unacked(qp, next);
-		else
-			set_state(qp, next);
-		if (cur == IB_QPS_SQD)
-			medge_send_look(qp);
-		return 0;
-	case IB_QPS_SQD:
-		drain_sq(qp, tell);
-		return 0;
-	case IB_QPS_ERR:
-		fail_qp(qp);
-		return 0;
-	default:
-		return -EOPNOTSUPP;
+	if (!is_unacked(qp))
+		return connect_qp(qp);
+	begin_unacked(qp, IB_QPS_RTR);
+	return 0;
+}
+
+static void enter_rts(struct medge_qp *qp, enum ib_qp_state cur)
+{
+	if (!is_unacked(qp)) {
+		if (cur == IB_QPS_RTR || cur == IB_QPS_SQD)
+			start_sending(qp, cur);
+		return;
 	}
+	if (cur == IB_QPS_RTR)
+		begin_unacked(qp, IB_QPS_RTS);
+	else
+		set_state(qp, IB_QPS_RTS);
+	if (cur == IB_QPS_SQD)
+		medge_send_look(qp);
 }
 
 static int enter_state(struct medge_qp *qp, enum ib_qp_state cur,
@@ -348,10 +344,9 @@ static int enter_state(struct medge_qp *qp, enum ib_qp_state cur,
 		set_state(qp, IB_QPS_INIT);
 		return 0;
 	case IB_QPS_RTR:
-		return connect_qp(qp);
+		return enter_rtr(qp);
 	case IB_QPS_RTS:
-		if (cur == IB_QPS_RTR || cur == IB_QPS_SQD)
-			start_sending(qp, cur);
+		enter_rts(qp, cur);
 		return 0;
 	case IB_QPS_SQD:
 		drain_sq(qp, tell);
@@ -380,8 +375,6 @@ static int modify(struct medge_qp *qp, struct ib_qp_attr *attr, int mask)
 	if (err)
 		return err;
 	store_attr(qp, attr, mask);
-	if (medge_qp_is_ud(qp) || medge_qp_is_uc(qp))
-		return enter_ud_state(qp, cur, next, tell);
 	return enter_state(qp, cur, next, tell);
 }
 
