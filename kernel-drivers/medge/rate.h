@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* How much in a time. */
 #ifndef MEDGE_RATE_H
 #define MEDGE_RATE_H
 
 #include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/time64.h>
 
 /* Bytes per us of @bytes in @ns. */
