@@ -322,6 +322,20 @@ static void rails_added__one_after_another(void)
 	pair_free(&p);
 }
 
+/* What the busiest of @side's first @nrails rails has had since @before, and the one with least. */
+static void frames_since(const struct pair *p, u32 side, u32 nrails,
+			 const u64 *before, u64 *most, u64 *least)
+{
+	u64 frames;
+	u32 i;
+
+	for (i = *most = 0, *least = ~0ULL; i < nrails; i++) {
+		frames = p->net.links[side][i].frames - before[i];
+		*most = max(*most, frames);
+		*least = min(*least, frames);
+	}
+}
+
 /*
  * One rail here and several there, all on one switch: all are used, though every
  * answer comes on the one that the other side's only path leads to.
@@ -353,10 +367,7 @@ static void unequal__one_switch(void)
 		stream(&p, !few, 200, 50 * SEG);
 		stream(&p, few, 200, 50 * SEG);
 		pair_finish(&p, SEC);
-		for (i = most = 0, least = ~0ULL; i < 3; i++) {
-			most = max(most, links[i].frames - before[i]);
-			least = min(least, links[i].frames - before[i]);
-		}
+		frames_since(&p, !few, 3, before, &most, &least);
 		CHECK(least > most * 3 / 4, "%llu frames and %llu", least, most);
 		/* The one that answers came on goes. */
 		pair_rail(&p, !few, path(&p, few, 1).peer_rail, 0);
@@ -369,23 +380,6 @@ static void unequal__one_switch(void)
 	}
 }
 
-/* Since @before, none of @side's first @nrails rails has had less than a tenth of another's frames. */
-static void check_all_carry(struct pair *p, u32 side, u32 nrails, const u64 *before)
-{
-	const struct net_link *links = p->net.links[side];
-	u64 most = 0, least = ~0ULL;
-	u32 i;
-
-	for (i = 0; i < nrails; i++) {
-		most = max(most, links[i].frames - before[i]);
-		least = min(least, links[i].frames - before[i]);
-	}
-	TRACE("seed %llu side %u rails had %llu to %llu frames\n",
-	      p->params.seed, side, least, most);
-	CHECK(10 * least >= most, "seed %llu: side %u: %llu frames and %llu",
-	      p->params.seed, side, least, most);
-}
-
 /*
  * All rails of a bond have its address, and a switch leads to where that was seen
  * last. So answers come by another way than theirs, and not always by the same.
@@ -394,7 +388,7 @@ static void bonded__one_switch(void)
 {
 	enum { SEEDS = 2, FIRST_SEED = 15, WARM_UP = 20, ROUNDS = 60 };
 	u32 seed, side, round, i, nrails[2] = { 3, 2 };
-	u64 before[2][MEDGE_MAX_RAILS];
+	u64 before[2][MEDGE_MAX_RAILS], most, least;
 	struct pair_params params;
 	struct counts n;
 	struct pair p;
@@ -418,8 +412,13 @@ static void bonded__one_switch(void)
 				       1 + rng_next(&p.rng) % (200 * SEG));
 			pair_finish(&p, SEC);
 		}
-		for (side = 0; side < 2; side++)
-			check_all_carry(&p, side, nrails[side], before[side]);
+		for (side = 0; side < 2; side++) {
+			frames_since(&p, side, nrails[side], before[side],
+				     &most, &least);
+			CHECK(10 * least >= most,
+			      "seed %u: side %u: %llu frames and %llu",
+			      seed, side, least, most);
+		}
 		pair_free(&p);
 	}
 }
