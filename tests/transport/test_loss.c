@@ -163,6 +163,46 @@ static void lost_only_frame__is_probed_before_the_timeout(void)
 	pair_free(&p);
 }
 
+/* Its next frame is lost. Return: how long it takes. */
+static u64 write_lost(struct pair *p, struct losses *l, u32 psn)
+{
+	u64 began = pair_now(p);
+
+	l->drop[0] = psn;
+	l->ndrop = 1;
+	l->times = l->dropped;
+	write_some(p, 0, 10);
+	pair_poll(p, 0);
+	pair_finish(p, began + SEC);
+	CHECK_EQ(l->dropped, l->times + 1);
+	return pair_now(p) - began;
+}
+
+/* While nothing is lost its timer need not fire so often. */
+static void lost_only_frame__is_missed_sooner_after_another(void)
+{
+	struct pair_params params;
+	struct losses l = { };
+	struct watch w;
+	struct pair p;
+	u64 took;
+	u32 psn;
+
+	pair_params_default(&params, 1);
+	start(&p, &w, &l, &params);
+	for (psn = 0; pair_now(&p) < 50 * MSEC; psn++) {
+		write_some(&p, 0, 10);
+		pair_poll(&p, 0);
+		pair_finish(&p, pair_now(&p) + SEC);
+	}
+	took = write_lost(&p, &l, psn);
+	CHECK(took > 4 * MSEC && took < 5 * MSEC, "%llu ns", took);
+	took = write_lost(&p, &l, psn + 1);
+	CHECK(took > MSEC && took < 2 * MSEC, "%llu ns", took);
+	CHECK_EQ(stats(&p, 0)->lost_rto, 0);
+	pair_free(&p);
+}
+
 static void lost_ack__costs_one_probe(void)
 {
 	struct pair_params params;
@@ -583,6 +623,7 @@ int main(int argc, char **argv)
 	RUN(lost_again__is_sent_again);
 	RUN(lost_tail__is_probed_before_the_timeout);
 	RUN(lost_only_frame__is_probed_before_the_timeout);
+	RUN(lost_only_frame__is_missed_sooner_after_another);
 	RUN(lost_ack__costs_one_probe);
 	RUN(lost_acks__say_nothing_of_the_distance);
 	RUN(two_percent_loss__little_is_sent_in_vain);

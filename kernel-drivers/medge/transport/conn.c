@@ -28,6 +28,7 @@ void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 	c->scheduler = MEDGE_SCHED_EARLIEST;
 	c->progress = now;
 	c->last_tx = now;
+	c->lost_at = now;
 	medge_table_init(&c->sent, c->first.sent, MEDGE_SENT_FIRST);
 	medge_table_init(&c->sops, c->first.sops, MEDGE_OPS_FIRST);
 	medge_table_init(&c->rops, c->first.rops, MEDGE_OPS_FIRST);

@@ -218,6 +218,7 @@ void medge_loss_detect(struct medge_conn *c, u64 now)
 			continue;
 		}
 		lose(c, psn);
+		c->lost_at = now;
 		c->stats.lost_rail++;
 	}
 }
@@ -232,7 +233,7 @@ static bool answer_is_due(const struct medge_conn *c, const struct medge_sent *s
 	u64 since = now - s->time;
 
 	return since >= medge_loss_rto(c) ||
-	       (c->poked > s->time + MEDGE_PTO_MIN &&
+	       (c->poked >= s->time + MEDGE_PTO_MIN &&
 		since >= c->paths[s->path].srtt);
 }
 
@@ -258,8 +259,10 @@ void medge_loss_answered(struct medge_conn *c, u64 now)
 	tick(c, now);
 	c->acked_time = max(c->acked_time, c->poked);
 	if (oldest_undecided(c, &psn) &&
-	    answer_is_due(c, medge_sent(c, psn), now))
+	    answer_is_due(c, medge_sent(c, psn), now)) {
 		give_up(c, psn);
+		c->lost_at = now;
+	}
 	medge_loss_detect(c, now);
 }
 
@@ -388,6 +391,19 @@ u64 medge_loss_rto(const struct medge_conn *c)
 		    (u64)MEDGE_RTO_MAX);
 }
 
+/*
+ * While acks come, what the timer is set for moves on, and each time that it fires
+ * it finds nothing to do. Where nothing is lost it need not come often: what is lost
+ * first waits a little longer to be missed, and no more than in TCP.
+ */
+static u64 pto_least(const struct medge_conn *c)
+{
+	u64 calm = c->progress - min(c->lost_at, c->progress);
+
+	return clamp_t(u64, calm / MEDGE_PTO_CALM_PART, MEDGE_PTO_MIN,
+		       MEDGE_PTO_CALM);
+}
+
 /* When to ask: nothing was heard for longer than an answer takes. */
 static u64 pto(const struct medge_conn *c)
 {
@@ -407,7 +423,7 @@ static u64 pto(const struct medge_conn *c)
 		wait += c->cfg.ack_delay_ns + MEDGE_PTO_MIN;
 	/* If the peer has that one, we wait for a later one, at most the last that went. */
 	sent = oldest->flags & MEDGE_SENT_ACKED ? c->last_tx : oldest->time;
-	return max(c->progress, sent) + max_t(u64, wait, MEDGE_PTO_MIN);
+	return max(c->progress, sent) + max(wait, pto_least(c));
 }
 
 u64 medge_loss_deadline(struct medge_conn *c)
@@ -429,7 +445,7 @@ u64 medge_loss_earliest(const struct medge_conn *c)
 {
 	u64 from = in_flight(c) ? medge_sent(c, c->snd_una)->time : c->last_tx;
 
-	return min(c->loss_at, max(c->progress, from) + MEDGE_PTO_MIN);
+	return min(c->loss_at, max(c->progress, from) + pto_least(c));
 }
 
 bool medge_loss_hopeless(const struct medge_conn *c, u64 now)
@@ -475,6 +491,7 @@ static void expire(struct medge_conn *c, u64 now)
 	if (!oldest_undecided(c, &psn))
 		return;
 	lose(c, psn);
+	c->lost_at = now;
 	c->stats.lost_rto++;
 	medge_cong_timeout(&c->paths[medge_sent(c, psn)->path].cong);
 }
