@@ -163,19 +163,28 @@ static void lost_only_frame__is_probed_before_the_timeout(void)
 	pair_free(&p);
 }
 
-/* Its next frame is lost. Return: how long it takes. */
-static u64 write_lost(struct pair *p, struct losses *l, u32 psn)
+/* One little write, and nothing else. Return: how long it takes. */
+static u64 write_alone(struct pair *p)
 {
 	u64 began = pair_now(p);
+
+	write_some(p, 0, 10);
+	pair_poll(p, 0);
+	pair_finish(p, began + SEC);
+	return pair_now(p) - began;
+}
+
+/* The same, and its frame is lost. */
+static u64 write_lost(struct pair *p, struct losses *l, u32 psn)
+{
+	u64 took;
 
 	l->drop[0] = psn;
 	l->ndrop = 1;
 	l->times = l->dropped;
-	write_some(p, 0, 10);
-	pair_poll(p, 0);
-	pair_finish(p, began + SEC);
+	took = write_alone(p);
 	CHECK_EQ(l->dropped, l->times + 1);
-	return pair_now(p) - began;
+	return took;
 }
 
 /* While nothing is lost its timer need not fire so often. */
@@ -190,11 +199,8 @@ static void lost_only_frame__is_missed_sooner_after_another(void)
 
 	pair_params_default(&params, 1);
 	start(&p, &w, &l, &params);
-	for (psn = 0; pair_now(&p) < 50 * MSEC; psn++) {
-		write_some(&p, 0, 10);
-		pair_poll(&p, 0);
-		pair_finish(&p, pair_now(&p) + SEC);
-	}
+	for (psn = 0; pair_now(&p) < 50 * MSEC; psn++)
+		write_alone(&p);
 	took = write_lost(&p, &l, psn);
 	CHECK(took > 4 * MSEC && took < 5 * MSEC, "%llu ns", took);
 	took = write_lost(&p, &l, psn + 1);

@@ -173,7 +173,7 @@ static u64 due(const struct medge_conn *c, const struct medge_sent *s, u64 now)
 	return c->acked_time > s->time ? silent(c, s, now) : MEDGE_NEVER;
 }
 
-static void give_up(struct medge_conn *c, u32 psn)
+static void give_up(struct medge_conn *c, u32 psn, u64 now)
 {
 	const struct medge_sent *s = medge_sent(c, psn);
 	struct medge_conn_path *path = &c->paths[s->path];
@@ -181,14 +181,15 @@ static void give_up(struct medge_conn *c, u32 psn)
 	medge_loss_mark(c, psn);
 	medge_cong_lost(&path->cong, s->len);
 	path->report.lost++;
+	c->lost_at = now;
 }
 
 /* Where others have passed, the path of frame @psn lives, but loses. */
-static void lose(struct medge_conn *c, u32 psn)
+static void lose(struct medge_conn *c, u32 psn, u64 now)
 {
 	const struct medge_sent *s = medge_sent(c, psn);
 
-	give_up(c, psn);
+	give_up(c, psn, now);
 	if (passed(c, s))
 		c->paths[s->path].report.missed++;
 	else
@@ -217,8 +218,7 @@ void medge_loss_detect(struct medge_conn *c, u64 now)
 			c->loss_at = min(c->loss_at, at);
 			continue;
 		}
-		lose(c, psn);
-		c->lost_at = now;
+		lose(c, psn, now);
 		c->stats.lost_rail++;
 	}
 }
@@ -259,10 +259,8 @@ void medge_loss_answered(struct medge_conn *c, u64 now)
 	tick(c, now);
 	c->acked_time = max(c->acked_time, c->poked);
 	if (oldest_undecided(c, &psn) &&
-	    answer_is_due(c, medge_sent(c, psn), now)) {
-		give_up(c, psn);
-		c->lost_at = now;
-	}
+	    answer_is_due(c, medge_sent(c, psn), now))
+		give_up(c, psn, now);
 	medge_loss_detect(c, now);
 }
 
@@ -490,8 +488,7 @@ static void expire(struct medge_conn *c, u64 now)
 	 */
 	if (!oldest_undecided(c, &psn))
 		return;
-	lose(c, psn);
-	c->lost_at = now;
+	lose(c, psn, now);
 	c->stats.lost_rto++;
 	medge_cong_timeout(&c->paths[medge_sent(c, psn)->path].cong);
 }

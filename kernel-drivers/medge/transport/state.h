@@ -52,7 +52,7 @@ enum {
 	MEDGE_TIMER_LATE = 2 * MEDGE_MSEC,
 	/* A probe or timeout is never earlier: timers are no finer everywhere. */
 	MEDGE_PTO_MIN = MEDGE_MSEC,
-	/* Nor later for want of losses, in which the least wait grows by a part of the time. */
+	/* It grows to this where nothing is lost, by a part of the time since the last loss. */
 	MEDGE_PTO_CALM = 4 * MEDGE_MSEC,
 	MEDGE_PTO_CALM_PART = 8,
 	MEDGE_RTO_MIN = 10 * MEDGE_MSEC,
@@ -324,7 +324,7 @@ struct medge_conn {
 	bool last_ack_req;
 	u8 backoff;			/* timeouts in a row */
 	bool probed;			/* the tail was, since the last ack */
-	u64 lost_at;			/* a frame was; or our life began */
+	u64 lost_at;			/* a frame was given up; or our life began */
 	u64 acked_time;			/* latest transmission time acked */
 	u64 clock;			/* ns in which the peer was heard, see loss.c */
 	u64 clock_at;			/* when it was set */
