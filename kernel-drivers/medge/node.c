@@ -338,28 +338,22 @@ void medge_node_receive(struct medge_rail *rail, struct sk_buff *skb,
 
 /* ---- the own node ---- */
 
-static enum hrtimer_restart tell_nodes(struct hrtimer *timer)
+/*
+ * At once: who notices in its turn that a rail is down is not to use it in that turn.
+ * Under nodes.lock.
+ */
+static void tell_nodes(struct medge_device *dev)
 {
-	struct medge_device *dev =
-		container_of(timer, struct medge_device, nodes.timer);
 	u64 now = ktime_get_ns();
 	struct medge_node *node;
 	int i;
 
-	spin_lock_bh(&dev->nodes.lock);
 	hash_for_each(dev->nodes.table, i, node, link) {
 		spin_lock(&node->lock);
 		medge_peer_local(node->peer, &dev->nodes.local, now);
 		set_timer(node);
 		spin_unlock(&node->lock);
 	}
-	spin_unlock_bh(&dev->nodes.lock);
-	return HRTIMER_NORESTART;
-}
-
-static void tell_soon(struct medge_device *dev)
-{
-	hrtimer_start(&dev->nodes.timer, 0, HRTIMER_MODE_ABS_SOFT);
 }
 
 void medge_nodes_address(struct medge_device *dev, const u8 *mac)
@@ -369,7 +363,7 @@ void medge_nodes_address(struct medge_device *dev, const u8 *mac)
 	spin_lock_bh(&dev->nodes.lock);
 	if (!ether_addr_equal(me->node, mac)) {
 		ether_addr_copy(me->node, mac);
-		tell_soon(dev);
+		tell_nodes(dev);
 	}
 	spin_unlock_bh(&dev->nodes.lock);
 }
@@ -379,7 +373,7 @@ void medge_nodes_rail(struct medge_device *dev, u32 rail,
 {
 	spin_lock_bh(&dev->nodes.lock);
 	if (medge_local_set(&dev->nodes.local, rail, attr))
-		tell_soon(dev);
+		tell_nodes(dev);
 	spin_unlock_bh(&dev->nodes.lock);
 }
 
@@ -421,13 +415,10 @@ void medge_nodes_init(struct medge_device *dev)
 {
 	spin_lock_init(&dev->nodes.lock);
 	hash_init(dev->nodes.table);
-	hrtimer_setup(&dev->nodes.timer, tell_nodes, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS_SOFT);
 	dev->nodes.local.generation = get_random_u32() | 1;
 }
 
 void medge_nodes_destroy(struct medge_device *dev)
 {
 	WARN_ON(!hash_empty(dev->nodes.table));
-	hrtimer_cancel(&dev->nodes.timer);
 }

@@ -61,10 +61,8 @@ struct medge_node_member {
  * struct medge_nodes - a device's remote nodes, and the node that it is itself
  * @lock: BHs off, outside of the nodes' locks; guards all that follows it
  * @local: own rails, as others are told of them
- * @timer: tells all nodes, and QPs, that @local has changed; softirq mode
  */
 struct medge_nodes {
-	struct hrtimer timer;
 	spinlock_t lock;
 	DECLARE_HASHTABLE(table, 8);
 	struct medge_local local;
