@@ -3,9 +3,11 @@
 """How long were frames on their way, or lost, before they went by another rail?
 
 Reads what the tracepoints saw around cuts of rail1 by verbs_gap. From the instant at
-which the kernel says that the port is down, or else from that at which a frame was sent,
-to that at which it is sent again by another rail: the worst of each cut. That is the
-kernel's own doing, without what a program waits besides.
+which the kernel says that the sender's port is down (or the other's, of which the sender
+is told, if that is all there is), or else from that at which a frame was sent, to that at
+which it is sent again by another rail: the worst of each cut. That is the driver's own
+doing, without what the kernel needs from the one port to the other, and without what a
+program waits besides.
 
   gap_moved.py TRACE LIMIT_US
 
@@ -20,14 +22,18 @@ APART = 0.5  # seconds without an event are between two cuts
 MANY = 50
 EVENT = re.compile(r' ([\d.]+): medge_(send|rail): (.*)')
 SEND = re.compile(r'(\S+) qp (\d+) rail (\d+) (\S+)( again)? psn (\d+)\+(\d+)')
-DOWN = re.compile(r'\S+ rail (\d+) \S+ down')
+DOWN = re.compile(r'(\S+) rail (\d+) \S+ down')
 
 
 class Cut:
     def __init__(self):
-        self.down = None
+        self.down = {}  # device: when
         self.sent = {}  # (device, qp, psn): when and where last
         self.moved = []  # seconds
+
+    def since(self, device):
+        """When it could be known that the rail is down."""
+        return self.down.get(device, min(self.down.values(), default=0))
 
     def send(self, when, device, qp, rail, opcode, again, psn, count):
         if opcode == 'ack':
@@ -35,16 +41,16 @@ class Cut:
         for number in range(int(psn), int(psn) + int(count)):
             key = device, qp, number
             before, was = self.sent.get(key, (None, None))
-            if again and was == CUT and int(rail) != CUT and when > (self.down or 0):
-                self.moved.append(when - max(before, self.down or 0))
+            if again and was == CUT and int(rail) != CUT:
+                self.moved.append(when - max(before, self.since(device)))
             self.sent[key] = when, int(rail)
 
     def see(self, when, kind, text):
         if kind == 'send':
             if match := SEND.match(text):
                 self.send(when, *match.groups())
-        elif (match := DOWN.match(text)) and int(match[1]) == CUT and not self.down:
-            self.down = when
+        elif (match := DOWN.match(text)) and int(match[2]) == CUT:
+            self.down.setdefault(match[1], when)
 
 
 def read(path):
