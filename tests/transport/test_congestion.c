@@ -96,6 +96,51 @@ static void long_queue__at_most_halves_in_a_round(void)
 	CHECK(p.cong.window > before && p.cong.window <= before + FRAME);
 }
 
+/* What is late for one round is a host that stood still; a queue is there in the next, too. */
+static void one_late_round__is_no_queue(void)
+{
+	struct path p;
+	u32 before, i;
+
+	path_init(&p);
+	rounds(&p, 5, 50 * USEC);
+	round_trip(&p, 3 * MSEC);
+	/* It grows by steps now. */
+	for (i = 0; i < 5; i++) {
+		rounds(&p, 4, 50 * USEC);
+		before = p.cong.window;
+		round_trip(&p, 3 * MSEC);
+		CHECK(p.cong.window > before);
+	}
+	rounds(&p, 4, 50 * USEC);
+	before = p.cong.window;
+	rounds(&p, 2, 3 * MSEC);
+	CHECK(p.cong.window < before);
+}
+
+/* Hosts that stand still now and then are expected to do so again, tens of rounds later. */
+static void noise__is_remembered(void)
+{
+	struct path p;
+	u64 quiet;
+
+	path_init(&p);
+	rounds(&p, 5, 50 * USEC);
+	round_trip(&p, 3 * MSEC);
+	rounds(&p, 4, 50 * USEC);
+	quiet = medge_cong_target(&p.cong);
+	/* within a round: one in time, one late */
+	medge_cong_sent(&p.cong, p.now, FRAME, MEDGE_CONG_MORE);
+	medge_cong_measured(&p.cong, p.now, p.now - 1, 50 * USEC, true);
+	p.now += 2 * MSEC;
+	medge_cong_measured(&p.cong, p.now, p.now, 2 * MSEC, true);
+	medge_cong_forgot(&p.cong, FRAME);
+	rounds(&p, 30, 50 * USEC);
+	CHECK(medge_cong_target(&p.cong) > quiet + MSEC);
+	rounds(&p, 300, 50 * USEC);
+	CHECK(medge_cong_target(&p.cong) < quiet + 100 * USEC);
+}
+
 /* The round trip then is that of two queues, of which one is the peer's. */
 static void as_much_comes_back__longer_queue(void)
 {
@@ -412,6 +457,8 @@ int main(int argc, char **argv)
 	RUN(short_queue__window_doubles);
 	RUN(window_not_filled__stays);
 	RUN(long_queue__at_most_halves_in_a_round);
+	RUN(one_late_round__is_no_queue);
+	RUN(noise__is_remembered);
 	RUN(as_much_comes_back__longer_queue);
 	RUN(some_late_frames__are_no_queue);
 	RUN(marks__shrink_it);

@@ -17,10 +17,11 @@ enum {
 	NOISE_MAX_NS = 4000 * 1000,
 	/*
 	 * Noise is the worst of late, since a host that stood still once will do so
-	 * again; a round forgets this part of it. A mean has forgotten the last time
+	 * again; a round forgets this part of it, so that some of it is left after the
+	 * tens of milliseconds in which that may be. A mean has forgotten the last time
 	 * when the next one comes, and then takes it for a queue of ours.
 	 */
-	NOISE_PART = 10,
+	NOISE_PART = 60,
 	/* Where as much comes back: so many more, for that queue and its noise. */
 	RETURN = 2,
 	/* Of the excess so many per mille are taken off, but never more than half. */
@@ -223,11 +224,23 @@ static u64 both_targets(const struct medge_cong *g)
 				  max_t(u32, g->acked, 1));
 }
 
+/*
+ * A host that stands still delays all that is on its way, which may be a round as a
+ * whole; a queue is still there in the next one. But while the window doubles, that
+ * would be four times too much.
+ */
+static u64 standing(const struct medge_cong *g)
+{
+	if (g->window < g->threshold)
+		return g->round_min;
+	return min(g->round_min, g->last_min);
+}
+
 /* Per mille of the window to take off; 0: it may grow. */
 static u32 excess(const struct medge_cong *g)
 {
 	u64 base = medge_cong_base(g), target = both_targets(g);
-	u64 queue = g->round_min - min(base, g->round_min);
+	u64 least = standing(g), queue = least - min(base, least);
 	u32 bytes = max_t(u32, g->acked + g->lost, 1);
 	u64 off = 0;
 
@@ -285,6 +298,7 @@ static void end_round(struct medge_cong *g, u64 now)
 	} else {
 		grow(g);
 	}
+	g->last_min = g->round_min;
 	begin_round(g, now);
 }
 

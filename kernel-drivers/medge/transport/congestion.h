@@ -6,7 +6,7 @@
  * Delay decides, as in Swift (SIGCOMM 2020): the window grows by a constant
  * while the path's standing queue is shorter than a target, and shrinks in
  * proportion to the excess, once a round trip. The standing queue is the least
- * delay of a round trip, not its mean: what a busy CPU adds to some frames is
+ * delay of two round trips, not its mean: what a busy CPU adds to some frames is
  * none. Where the peer sends as well, what is measured is the queues of both ways,
  * so that more is wanted: each would give way to the other's. Marks (ECN, where a
  * path has it) and losses shrink the window by their share of a round trip's
@@ -37,6 +37,7 @@
  * @paced_at: below a frame's window: when the next frame may go
  * @round: when the frame was sent whose ack ends the round
  * @round_min, @round_max: least and longest round trip of the round
+ * @last_min: least round trip of the one before
  * @acked, @marked, @lost: bytes of the round
  * @back: bytes of the peer's own that came back by the path in the round
  * @was_full: the path was, once, so @rate is what it carries
@@ -62,6 +63,7 @@ struct medge_cong {
 	u64 round;
 	u64 round_min;
 	u64 round_max;
+	u64 last_min;
 	u32 acked;
 	u32 marked;
 	u32 lost;
