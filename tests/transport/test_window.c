@@ -3,8 +3,8 @@
 #include "alloc.h"
 #include "direct.h"
 
-/* So small that a window of frames is less than a rail carries at first. */
-enum { SEG = 64 };
+/* So small that the windows of frames are less than the rails carry at first. */
+enum { SEG = 64, TWO_WINDOWS = 2 * MEDGE_WINDOW_FIRST };
 
 static void wrap_params(struct pair_params *params, u32 nrails)
 {
@@ -20,9 +20,9 @@ static void wrap_params(struct pair_params *params, u32 nrails)
 	params->cfg[1].peer_psn = params->cfg[0].psn;
 }
 
-static void frames__no_more_than_the_window_unacknowledged(void)
+static void frames__no_more_than_the_rails_windows_unacknowledged(void)
 {
-	struct medge_request req = req_write(REGION_RELAXED, 0, 700 * SEG,
+	struct medge_request req = req_write(REGION_RELAXED, 0, 1400 * SEG,
 					     MEDGE_OP_STRICT);
 	struct pair_params params;
 	struct pair p;
@@ -34,19 +34,19 @@ static void frames__no_more_than_the_window_unacknowledged(void)
 	pair_dark(&p, 1, 0, true);
 	pair_dark(&p, 1, 1, true);
 	pair_post(&p, 0, &req);
-	CHECK_EQ(p.host[0].count.frames_new, MEDGE_WINDOW_FIRST);
+	CHECK_EQ(p.host[0].count.frames_new, TWO_WINDOWS);
 	pair_run(&p, MSEC);
-	CHECK_EQ(p.host[0].count.frames_new, MEDGE_WINDOW_FIRST);
+	CHECK_EQ(p.host[0].count.frames_new, TWO_WINDOWS);
 	pair_dark(&p, 1, 0, false);
 	pair_dark(&p, 1, 1, false);
 	pair_finish(&p, SEC);
-	CHECK_EQ(p.host[0].count.frames_new, 700);
+	CHECK_EQ(p.host[0].count.frames_new, 1400);
 	pair_free(&p);
 }
 
-static void frames__held_are_at_most_the_window(void)
+static void frames__held_are_at_most_the_windows(void)
 {
-	struct medge_request req = req_write(REGION_STRICT, 0, 700 * SEG,
+	struct medge_request req = req_write(REGION_STRICT, 0, 1400 * SEG,
 					     MEDGE_OP_STRICT);
 	struct pair_params params;
 	struct pair p;
@@ -59,7 +59,37 @@ static void frames__held_are_at_most_the_window(void)
 	pair_post(&p, 0, &req);
 	pair_finish(&p, SEC);
 	CHECK(p.host[1].count.held_high > 100);
-	CHECK(p.host[1].count.held_high <= MEDGE_WINDOW_FIRST);
+	CHECK(p.host[1].count.held_high <= TWO_WINDOWS);
+	pair_free(&p);
+}
+
+/* One that is left has its own window, not that of those that are gone. */
+static void frames__window_shrinks_with_the_rails(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 1400 * SEG,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct pair p;
+
+	pair_params_default(&params, 2);
+	params.cfg[0].seg_len = params.cfg[1].seg_len = SEG;
+	pair_init(&p, &params);
+	pair_dark(&p, 1, 0, true);
+	pair_dark(&p, 1, 1, true);
+	pair_post(&p, 0, &req);
+	CHECK_EQ(p.host[0].count.frames_new, TWO_WINDOWS);
+	/* Twice as much is on its way now as may be. */
+	pair_rail(&p, 0, 1, 0);
+	pair_run(&p, MSEC);
+	CHECK_EQ(p.host[0].count.frames_new, TWO_WINDOWS);
+	pair_dark(&p, 1, 0, false);
+	pair_finish(&p, SEC);
+	CHECK_EQ(p.host[0].count.frames_new, 1400);
+	pair_dark(&p, 1, 0, true);
+	pair_post(&p, 0, &req);
+	CHECK_EQ(p.host[0].count.frames_new, 1400 + MEDGE_WINDOW_FIRST);
+	pair_dark(&p, 1, 0, false);
+	pair_finish(&p, SEC);
 	pair_free(&p);
 }
 
@@ -382,8 +412,9 @@ static void expects__the_next_and_those_before(void)
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
-	RUN(frames__no_more_than_the_window_unacknowledged);
-	RUN(frames__held_are_at_most_the_window);
+	RUN(frames__no_more_than_the_rails_windows_unacknowledged);
+	RUN(frames__held_are_at_most_the_windows);
+	RUN(frames__window_shrinks_with_the_rails);
 	RUN(frames__of_a_full_window_are_asked_after);
 	RUN(ops__no_more_than_the_window_at_once);
 	RUN(memory__none__goes_on_with_what_it_has);

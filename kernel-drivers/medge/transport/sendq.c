@@ -7,8 +7,10 @@
 static u32 window_room(const struct medge_conn *c)
 {
 	u32 inflight = c->snd_nxt - c->snd_una;
+	u32 window = min(c->window, medge_table_size(&c->sent));
 
-	return min(c->window, medge_table_size(&c->sent)) - inflight;
+	/* It shrinks when rails go. */
+	return window - min(window, inflight);
 }
 
 /*

@@ -147,6 +147,28 @@ static void map_rails(struct medge_conn *c)
 	}
 }
 
+/*
+ * Each path that can be used has MultiEdge's window (2.1.2), as its one edge had; but
+ * those that end at one rail of the peer's have one together.
+ */
+static void count_ends(struct medge_conn *c, const struct medge_peer *p)
+{
+	u64 ends = 0;
+	u32 i, n;
+
+	for (i = 0; i < c->npaths; i++) {
+		u8 end = p->paths[i].peer_rail;
+
+		if (c->paths[i].weight)
+			ends |= BIT_ULL(end == MEDGE_RAIL_ANY ? p->paths[i].rail : end);
+	}
+	n = hweight64(ends);
+	if (!n || n == c->nends || c->refused)
+		return;
+	c->nends = n;
+	c->window = min_t(u32, n * MEDGE_WINDOW_FIRST, MEDGE_WINDOW);
+}
+
 void medge_conn_sync(struct medge_conn *c, struct medge_peer *p, u64 now)
 {
 	u32 i;
@@ -159,4 +181,5 @@ void medge_conn_sync(struct medge_conn *c, struct medge_peer *p, u64 now)
 	for (i = 0; i < c->npaths; i++)
 		copy_path(c, i, &p->paths[i]);
 	map_rails(c);
+	count_ends(c, p);
 }
