@@ -8,7 +8,10 @@ module_build() {
 	[[ -e $source/Makefile || -e $source/Kbuild ]] || die "there is no module to build: $source has no Makefile"
 	if is_stock "$KERNEL"; then
 		stock_module
+	elif module_is_checked; then
+		MODULE=$(module_dir)/medge.ko
 	else
+		rm -f "$(module_dir)/checked"
 		module_make "$source" medge
 	fi
 	say "module for the $KERNEL kernel is up to date ($((SECONDS - began)) s)"
@@ -42,19 +45,50 @@ test_modules_build() {
 }
 
 # As lab check module: what the kernel's boots then find up to date is built from nothing, so that the log holds every
-# warning, unless it was for the same source.
+# warning, unless it was for the same source, in this tree or in another.
 module_check() {
-	local dir key
-	dir=$(tree_cache)/medge/${KERNEL_DIR##*/}
-	key=$(module_key)
-	if [[ ! -e $dir/checked || $(<"$dir/checked") != "$key" ]]; then
+	local dir
+	dir=$(module_dir)
+	module_is_checked || module_take_over
+	if ! module_is_checked; then
 		lock "$dir.lock" "building the module"
 		rm -rf "$dir"
 		unlock
 		module_build
 		module_silent "$dir.log"
-		echo "$key" >"$dir/checked"
+		module_key >"$dir/checked"
 	fi
+}
+
+module_dir() {
+	echo "$(tree_cache)/medge/${KERNEL_DIR##*/}"
+}
+
+# Is what is there built from nothing, without a warning, from this very source?
+module_is_checked() {
+	local checked
+	checked=$(module_dir)/checked
+	[[ -e $checked && $(<"$checked") == "$(module_key)" ]]
+}
+
+# The module of another tree, if it is checked and of this source. A tree that is at work itself just now is left alone.
+module_take_over() {
+	local dir key checked other
+	dir=$(module_dir) key=$(module_key)
+	for checked in "$CACHE"/tree/*/medge/"${KERNEL_DIR##*/}/checked"; do
+		other=${checked%/checked}
+		[[ $other != "$dir" && -e $checked && $(<"$checked") == "$key" ]] || continue
+		lock "$dir.lock" "building the module"
+		rm -rf "$dir"
+		mkdir -p "$dir"
+		if flock -n "$other.lock" cp "$other/medge.ko" "$checked" "$dir/" 2>/dev/null; then
+			unlock
+			say "the module is that of another tree with the same source"
+			return
+		fi
+		rm -f "$dir/checked"
+		unlock
+	done
 }
 
 # module_silent LOG: dies if a build warned of more than of a compiler that has been upgraded since the kernel was built.
