@@ -8,7 +8,7 @@ module_build() {
 	[[ -e $source/Makefile || -e $source/Kbuild ]] || die "there is no module to build: $source has no Makefile"
 	if is_stock "$KERNEL"; then
 		stock_module
-	elif module_is_checked; then
+	elif module_is_checked "$(module_key)"; then
 		MODULE=$(module_dir)/medge.ko
 	else
 		rm -f "$(module_dir)/checked"
@@ -47,16 +47,16 @@ test_modules_build() {
 # As lab check module: what the kernel's boots then find up to date is built from nothing, so that the log holds every
 # warning, unless it was for the same source, in this tree or in another.
 module_check() {
-	local dir
-	dir=$(module_dir)
-	module_is_checked || module_take_over
-	if ! module_is_checked; then
+	local dir key
+	dir=$(module_dir) key=$(module_key)
+	module_is_checked "$key" || module_take_over "$key"
+	if ! module_is_checked "$key"; then
 		lock "$dir.lock" "building the module"
 		rm -rf "$dir"
 		unlock
 		module_build
 		module_silent "$dir.log"
-		module_key >"$dir/checked"
+		echo "$key" >"$dir/checked"
 	fi
 }
 
@@ -64,17 +64,18 @@ module_dir() {
 	echo "$(tree_cache)/medge/${KERNEL_DIR##*/}"
 }
 
-# Is what is there built from nothing, without a warning, from this very source?
+# module_is_checked KEY: is what is there built from nothing, without a warning, from the source of that key?
 module_is_checked() {
 	local checked
 	checked=$(module_dir)/checked
-	[[ -e $checked && $(<"$checked") == "$(module_key)" ]]
+	[[ -e $checked && $(<"$checked") == "$1" ]]
 }
 
-# The module of another tree, if it is checked and of this source. A tree that is at work itself just now is left alone.
+# module_take_over KEY: the module of another tree, if it is checked and of that source. A tree that is at work itself just
+# now is left alone; if it was before, what is taken has another key.
 module_take_over() {
-	local dir key checked other
-	dir=$(module_dir) key=$(module_key)
+	local key=$1 dir checked other
+	dir=$(module_dir)
 	for checked in "$CACHE"/tree/*/medge/"${KERNEL_DIR##*/}/checked"; do
 		other=${checked%/checked}
 		[[ $other != "$dir" && -e $checked && $(<"$checked") == "$key" ]] || continue
