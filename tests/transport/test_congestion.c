@@ -54,6 +54,16 @@ static void rounds(struct path *p, u32 n, u64 rtt)
 		round_trip(p, rtt);
 }
 
+/* A round of which one frame is in time, and one comes after @late. */
+static void round_with_one(struct path *p, u64 late)
+{
+	medge_cong_sent(&p->cong, p->now, FRAME, MEDGE_CONG_MORE);
+	medge_cong_measured(&p->cong, p->now, p->now - 1, 50 * USEC, true);
+	p->now += late;
+	medge_cong_measured(&p->cong, p->now, p->now, late, true);
+	medge_cong_forgot(&p->cong, FRAME);
+}
+
 static void short_queue__window_doubles(void)
 {
 	struct path p;
@@ -129,12 +139,7 @@ static void noise__is_remembered(void)
 	round_trip(&p, 3 * MSEC);
 	rounds(&p, 4, 50 * USEC);
 	quiet = medge_cong_target(&p.cong);
-	/* within a round: one in time, one late */
-	medge_cong_sent(&p.cong, p.now, FRAME, MEDGE_CONG_MORE);
-	medge_cong_measured(&p.cong, p.now, p.now - 1, 50 * USEC, true);
-	p.now += 2 * MSEC;
-	medge_cong_measured(&p.cong, p.now, p.now, 2 * MSEC, true);
-	medge_cong_forgot(&p.cong, FRAME);
+	round_with_one(&p, 2 * MSEC);
 	rounds(&p, 30, 50 * USEC);
 	CHECK(medge_cong_target(&p.cong) > quiet + MSEC);
 	rounds(&p, 300, 50 * USEC);
@@ -165,11 +170,7 @@ static void some_late_frames__are_no_queue(void)
 	path_init(&p);
 	rounds(&p, 3, 50 * USEC);
 	before = p.cong.window;
-	medge_cong_sent(&p.cong, p.now, FRAME, MEDGE_CONG_MORE);
-	/* within a round: one in time, one late */
-	medge_cong_measured(&p.cong, p.now, p.now - 1, 50 * USEC, true);
-	p.now += 5 * MSEC;
-	medge_cong_measured(&p.cong, p.now, p.now, 5 * MSEC, true);
+	round_with_one(&p, 5 * MSEC);
 	CHECK(p.cong.window >= before);
 }
 

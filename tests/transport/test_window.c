@@ -20,21 +20,27 @@ static void wrap_params(struct pair_params *params, u32 nrails)
 	params->cfg[1].peer_psn = params->cfg[0].psn;
 }
 
+/* Two rails, and as much is on its way as they may have, since nothing comes back. */
+static void fill_two_windows(struct pair *p, const struct medge_request *req)
+{
+	struct pair_params params;
+
+	pair_params_default(&params, 2);
+	params.cfg[0].seg_len = params.cfg[1].seg_len = SEG;
+	pair_init(p, &params);
+	pair_dark(p, 1, 0, true);
+	pair_dark(p, 1, 1, true);
+	pair_post(p, 0, req);
+	CHECK_EQ(p->host[0].count.frames_new, TWO_WINDOWS);
+}
+
 static void frames__no_more_than_the_rails_windows_unacknowledged(void)
 {
 	struct medge_request req = req_write(REGION_RELAXED, 0, 1400 * SEG,
 					     MEDGE_OP_STRICT);
-	struct pair_params params;
 	struct pair p;
 
-	pair_params_default(&params, 2);
-	params.cfg[0].seg_len = params.cfg[1].seg_len = SEG;
-	pair_init(&p, &params);
-	/* Nothing comes back. */
-	pair_dark(&p, 1, 0, true);
-	pair_dark(&p, 1, 1, true);
-	pair_post(&p, 0, &req);
-	CHECK_EQ(p.host[0].count.frames_new, TWO_WINDOWS);
+	fill_two_windows(&p, &req);
 	pair_run(&p, MSEC);
 	CHECK_EQ(p.host[0].count.frames_new, TWO_WINDOWS);
 	pair_dark(&p, 1, 0, false);
@@ -68,16 +74,9 @@ static void frames__window_shrinks_with_the_rails(void)
 {
 	struct medge_request req = req_write(REGION_RELAXED, 0, 1400 * SEG,
 					     MEDGE_OP_STRICT);
-	struct pair_params params;
 	struct pair p;
 
-	pair_params_default(&params, 2);
-	params.cfg[0].seg_len = params.cfg[1].seg_len = SEG;
-	pair_init(&p, &params);
-	pair_dark(&p, 1, 0, true);
-	pair_dark(&p, 1, 1, true);
-	pair_post(&p, 0, &req);
-	CHECK_EQ(p.host[0].count.frames_new, TWO_WINDOWS);
+	fill_two_windows(&p, &req);
 	/* Twice as much is on its way now as may be. */
 	pair_rail(&p, 0, 1, 0);
 	pair_run(&p, MSEC);

@@ -185,7 +185,7 @@ struct medge_conn_config {
 };
 
 enum {
-	/* Frames in flight to begin with, for each path (MultiEdge 2.1.2). */
+	/* Frames in flight to begin with, for each rail of the peer's (MultiEdge 2.1.2). */
 	MEDGE_WINDOW_FIRST = 512,
 	MEDGE_ACK_FRAMES = 48,
 	MEDGE_ACK_DELAY_NS = 5000000,

@@ -151,7 +151,7 @@ static void map_rails(struct medge_conn *c)
  * Each path that can be used has MultiEdge's window (2.1.2), as its one edge had; but
  * those that end at one rail of the peer's have one together.
  */
-static void count_ends(struct medge_conn *c, const struct medge_peer *p)
+static void begin_window(struct medge_conn *c, const struct medge_peer *p)
 {
 	u64 ends = 0;
 	u32 i, n;
@@ -181,5 +181,5 @@ void medge_conn_sync(struct medge_conn *c, struct medge_peer *p, u64 now)
 	for (i = 0; i < c->npaths; i++)
 		copy_path(c, i, &p->paths[i]);
 	map_rails(c);
-	count_ends(c, p);
+	begin_window(c, p);
 }

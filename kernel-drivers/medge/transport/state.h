@@ -243,10 +243,10 @@ struct medge_conn {
 	u32 snd_una;			/* oldest frame not acknowledged */
 	u32 snd_nxt;			/* next new frame */
 	u32 window;			/* frames between them at most */
-	u8 nends;			/* rails of the peer's that it is for */
 	u32 nlost;			/* frames marked LOST */
 	u32 nunacked;			/* frames not marked ACKED */
 	u32 lost_hint;			/* no LOST frame before it */
+	u8 nends;			/* rails of the peer's that @window began for */
 	bool turn;			/* responses and requests alternate */
 
 	/* ---- sendq: requests ---- */
