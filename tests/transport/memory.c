@@ -57,34 +57,67 @@ static bool after_read(const struct host *h, u32 read, u32 j)
 	return false;
 }
 
-/* May the byte at @at hold @value, as op index @read or (nops) the end sees it? */
-static bool possible(const struct host *h, enum host_region region, u64 at,
-		     u8 value, u32 read)
+/* Does it write there? Then @from is where it has that byte from. */
+static bool covers(const struct op *o, enum host_region region, u64 at,
+		   const u8 **from)
+{
+	u64 start;
+
+	if (!writes(o, region, &start) || at < start || at - start >= o->req.len)
+		return false;
+	*from = noise + o->src + at - start;
+	return true;
+}
+
+/* The end of those bytes from @at on that the same ops write, or @end. */
+static u64 alike(const struct host *h, enum host_region region, u64 at, u64 end)
+{
+	u64 start;
+	u32 j;
+
+	for (j = 0; j < h->nops; j++) {
+		if (!writes(&h->ops[j], region, &start))
+			continue;
+		if (start > at)
+			end = min(end, start);
+		else if (start + h->ops[j].req.len > at)
+			end = min(end, start + h->ops[j].req.len);
+	}
+	return end;
+}
+
+/* Is what op index @j writes at @at gone before op index @read, or (nops) the end? */
+static bool overwritten(const struct host *h, enum host_region region, u64 at,
+			u32 j, u32 read)
+{
+	const u8 *from;
+	u32 k;
+
+	for (k = j + 1; k < read && k < h->nops; k++)
+		if (covers(&h->ops[k], region, at, &from) && check_ordered(h, j, k))
+			return true;
+	return false;
+}
+
+/* Where the byte at @at may be from, as op index @read or (nops) the end sees it. */
+static u32 sources(const struct host *h, enum host_region region, u64 at,
+		   u32 read, const u8 **from)
 {
 	const struct region *r = &h->peer->regions[region];
 	bool any = false;
-	u64 start;
-	u32 j, k;
+	u32 j, n = 0;
 
 	for (j = 0; j < h->nops; j++) {
-		if (!writes(&h->ops[j], region, &start) || at < start ||
-		    at - start >= h->ops[j].req.len)
+		if (!covers(&h->ops[j], region, at, &from[n]))
 			continue;
 		any = any || j < read;
 		if (j > read && after_read(h, read, j))
 			continue;
-		if (noise[h->ops[j].src + at - start] != value)
-			continue;
-		/* not overwritten by one that must come after it? */
-		for (k = j + 1; k < read && k < h->nops; k++)
-			if (writes(&h->ops[k], region, &start) && at >= start &&
-			    at - start < h->ops[k].req.len &&
-			    check_ordered(h, j, k))
-				break;
-		if (k >= read || k >= h->nops)
-			return true;
+		n += !overwritten(h, region, at, j, read);
 	}
-	return !any && noise[r->src + at] == value;
+	if (!any)
+		from[n++] = noise + r->src + at;
+	return n;
 }
 
 /* What the region would hold if all was done in op order, up to index @end. */
@@ -113,18 +146,28 @@ static void in_op_order(const struct host *h, enum host_region region, u64 from,
 static void check_bytes(const struct host *h, enum host_region region, u64 from,
 			u32 len, u32 end, const u8 *is, const char *what)
 {
+	const u8 **source = malloc((h->nops + 1) * sizeof(*source));
 	u8 *want = malloc(len + 1);
-	u32 i;
+	u32 i, n = 0, s = 0, began = 0, same = 0;
 
 	in_op_order(h, region, from, len, end, want);
-	if (memcmp(want, is, len)) {
-		for (i = 0; i < len; i++)
-			CHECK(is[i] == want[i] ||
-			      possible(h, region, from + i, is[i], end),
-			      "%s %u: byte %llu of region %u of side %u is %02x, in op order %02x",
-			      what, end, from + i, region, h->peer->side, is[i],
-			      want[i]);
+	for (i = memcmp(want, is, len) ? 0 : len; i < len; i++) {
+		if (i == same) {
+			began = i;
+			same = alike(h, region, from + i, from + len) - from;
+			n = sources(h, region, from + i, end, source);
+			s = 0;
+		}
+		/* What wrote the byte before it, most likely. */
+		if (s < n && source[s][i - began] == is[i])
+			continue;
+		for (s = 0; s < n && source[s][i - began] != is[i]; s++)
+			;
+		CHECK(s < n,
+		      "%s %u: byte %llu of region %u of side %u is %02x, in op order %02x",
+		      what, end, from + i, region, h->peer->side, is[i], want[i]);
 	}
+	free(source);
 	free(want);
 }
 
