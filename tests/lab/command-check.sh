@@ -52,13 +52,13 @@ upgrade)
 	machine_pair "$suite" "$(package_version).1"
 	tr -d '\r' <"$RUN/b.out" | grep -E '^(b# |Setting up|medge)'
 	;;
-spelling | style | coccinelle)
+spelling | style | shell | coccinelle)
 	. "$LAB/check-code.sh"
 	install_packages
 	cd "$REPO" || exit
 	"check_$what"
 	;;
 *)
-	die "lab check takes provider, analyze, bench, coccinelle, in-tree, spelling, style, autopkgtest, upgrade, or module and a kernel"
+	die "lab check takes provider, analyze, bench, coccinelle, in-tree, spelling, style, shell, autopkgtest, upgrade, or module and a kernel"
 	;;
 esac

@@ -6,7 +6,7 @@
 # last line of its output. A name of several lines is that of as many tests, for which it runs lab exec --several.
 suite() {
 	local name case
-	entry shellcheck "$LAB/check-shell.sh"
+	entry shellcheck "$LAB/lab" check shell
 	entry spelling "$LAB/lab" check spelling
 	entry checkpatch "$LAB/lab" check style
 	entry transport make -s -C tests/transport check "BUILD=$(tree_cache)/transport"
