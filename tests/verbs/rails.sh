@@ -22,10 +22,11 @@
 #
 # lab long: --rails 4 --mtu 9000 --timeout 3600 -- --cuts 100 gap
 # lab long: --rails 4 --mtu 9000 --timeout 4000 -- --chaos 3600 chaos
+# lab: --rails 4 --mtu 9000 -- --cuts 4 gap
+# lab beside: --rails 4 --mtu 9000 -- unequal follow drain port speed
 # lab beside: --rails 4 --mtu 9000 -- --chaos 40 chaos
-# lab: --rails 4 --mtu 9000 -- --cuts 4 unequal follow drain port speed gap
-# lab: --nodes 3 --rails 3 --mtu 9000 -- unequal switched
-# lab: --rails 3 --mtu 1500 --kernel debug -- follow drain chaos
+# lab beside: --nodes 3 --rails 3 --mtu 9000 -- unequal switched
+# lab beside: --rails 3 --mtu 1500 --kernel debug -- follow drain chaos
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -7,7 +7,7 @@
 #   wire_liar.sh [SECONDS]    default 8, for each kind of lie; SEED=N repeats a run
 #
 # lab beside: --rails 2 --mtu 1500
-# lab: --rails 2 --mtu 9000 --kernel debug -- 2
+# lab beside: --rails 2 --mtu 9000 --kernel debug -- 2
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
