@@ -58,6 +58,8 @@ struct medge_recv_snap {
 	u32 num_sge;
 	u32 index;			/* RQ index */
 	u32 srqn;			/* XRC: the SRQ it was taken from */
+	u32 op_no;			/* the peer's that is to consume it, if @named */
+	bool named;
 	bool valid;			/* taken, not yet completed */
 	bool relaxed;			/* all its memory is */
 	u8 status;			/* enum medge_status: an SGE is bad */

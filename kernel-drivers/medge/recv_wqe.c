@@ -45,6 +45,7 @@ void medge_recv_snapshot(struct medge_qp *qp, struct medge_recv_snap *snap,
 	snap->num_sge = wqe.num_sge;
 	snap->index = index;
 	snap->status = MEDGE_OK;
+	snap->named = false;
 	snap->valid = true;
 	if (snap->num_sge > qp->max_recv_sge ||
 	    snap->num_sge * sizeof(*snap->sge) >

@@ -38,6 +38,13 @@ static void target_send(struct medge_qp *qp, const struct medge_op *op,
 		t->nak = MEDGE_NAK_RNR;
 		return;
 	}
+	/* One op's: it is another's when this one is over, be it copied still or not. */
+	if (snap->named && snap->op_no != op->op_no) {
+		t->nak = MEDGE_NAK_INVALID_REQUEST;
+		return;
+	}
+	snap->named = true;
+	snap->op_no = op->op_no;
 	t->relaxed = snap->relaxed;
 	/* The receive of a WRITE_IMM needs no memory, as one of no bytes. */
 	if (!op->op_len)
