@@ -15,6 +15,22 @@ void conn_start_at(struct medge_conn *c, u32 own_op, u32 own_recv, u32 peer_op,
 	c->recv_msn = peer_recv;
 }
 
+void conn_age_fences(struct medge_conn *c, u32 ops)
+{
+	c->fence_op -= ops;
+	c->fence_read -= ops;
+}
+
+void conn_forget_dup(struct medge_conn *c)
+{
+	c->peer_dups++;
+}
+
+u32 conn_late(const struct medge_conn *c)
+{
+	return c->late;
+}
+
 void conn_ignore_congestion(struct medge_conn *c)
 {
 	u32 i;

@@ -138,6 +138,12 @@ u8 pair_atomic(struct host *h, const struct medge_op *op, u8 *cell,
 void conn_start_at(struct medge_conn *c, u32 own_op, u32 own_recv, u32 peer_op,
 		   u32 peer_recv);
 void conn_dump(struct medge_conn *c);
+/* So many ops were submitted since its fences. */
+void conn_age_fences(struct medge_conn *c, u32 ops);
+/* The ack that comes next is older than one that told of a duplicate. */
+void conn_forget_dup(struct medge_conn *c);
+/* Frames that were taken for lost and had arrived, as its peer told it. */
+u32 conn_late(const struct medge_conn *c);
 /* As if no path were ever congested: to be called before frames are sent. */
 void conn_ignore_congestion(struct medge_conn *c);
 /* As if a peer said, whatever happens, that path i is rail i and well. */

@@ -314,6 +314,27 @@ static void packed__fences_inside_a_frame(void)
 	CHECK(!overtook(2, 0));
 }
 
+/* Half of all numbers later a fence seems to be ahead, and its distance has no bounds. */
+static void forward__is_forgotten_when_it_is_passed(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 100,
+					     MEDGE_OP_FENCE_FORWARD);
+	struct pair_params params;
+	struct pair p;
+
+	pair_params_default(&params, 1);
+	pair_init(&p, &params);
+	pair_post(&p, 0, &req);
+	pair_finish(&p, MSEC);
+	req.flags = 0;
+	pair_post(&p, 0, &req);
+	pair_finish(&p, MSEC);
+	conn_age_fences(p.host[0].conn, (1u << 31) + 1000);
+	pair_post(&p, 0, &req);
+	pair_finish(&p, MSEC);
+	pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -324,6 +345,7 @@ int main(int argc, char **argv)
 	RUN(backward__binds_in_relaxed_memory);
 	RUN(forward__holds_all_behind);
 	RUN(forward__waits_for_nobody);
+	RUN(forward__is_forgotten_when_it_is_passed);
 	RUN(both__are_a_barrier);
 	RUN(two_forward__each_holds_its_own);
 	RUN(fences__cost_no_round_trip);

@@ -36,12 +36,15 @@ u32 medge_conn_oldest_op(const struct medge_conn *c)
 	return c->op_oldest;
 }
 
-/* How far back @fence is, if it is not passed yet. */
-static u16 fence_dist(const struct medge_conn *c, bool any, u32 fence, u32 op_no)
+/*
+ * How far back @fence is, if it is not passed yet. One that is passed is forgotten, for
+ * its number is one of those to come when half of them have been used.
+ */
+static u16 fence_dist(const struct medge_conn *c, bool *any, u32 fence, u32 op_no)
 {
-	if (!any || medge_seq_before(fence, c->op_oldest))
-		return 0;
-	return op_no - fence;
+	if (*any && medge_seq_before(fence, c->op_oldest))
+		*any = false;
+	return *any ? op_no - fence : 0;
 }
 
 u32 medge_conn_submit(struct medge_conn *c, const struct medge_request *req)
@@ -54,8 +57,8 @@ u32 medge_conn_submit(struct medge_conn *c, const struct medge_request *req)
 	memset(sop, 0, sizeof(*sop));
 	sop->req = *req;
 	c->unsent += medge_request_payload(req);
-	sop->fence_dist = fence_dist(c, c->any_fence, c->fence_op, op_no);
-	sop->read_dist = fence_dist(c, c->any_fence_read, c->fence_read, op_no);
+	sop->fence_dist = fence_dist(c, &c->any_fence, c->fence_op, op_no);
+	sop->read_dist = fence_dist(c, &c->any_fence_read, c->fence_read, op_no);
 	if (medge_opcode_consumes(req->opcode))
 		sop->recv_index = c->recv_index_next++;
 	if (req->flags & MEDGE_OP_FENCE_FORWARD) {
