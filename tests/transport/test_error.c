@@ -317,6 +317,86 @@ static void atomic__before_a_refusal_is_answered(void)
 	}
 }
 
+/* An answer comes again as another frame, by a CPU that is faster. */
+static enum net_verdict answer_again(void *user, u32 side, u32 rail,
+				     struct packet *p, u64 *delay)
+{
+	struct pair *pair = user;
+	u32 at = offsetof(struct medge_frame_hdr, psn);
+	struct packet *again;
+
+	if (!side || (p->data[0] & 15) != MEDGE_FRAME_DATA)
+		return NET_PASS;
+	pair->net.ops.filter = NULL;
+	again = packet_new(p->len);
+	again->nframes = p->nframes;
+	again->to = p->to;
+	memcpy(again->data, p->data, p->len);
+	put_unaligned_be32(get_unaligned_be32(p->data + at) + 1, again->data + at);
+	net_send(&pair->net, side, rail, again);
+	return NET_PASS;
+}
+
+static void nothing_is_copied(struct host *h, u32 op_no, enum medge_status status)
+{
+	CHECK_EQ(h->count.placing, 0);
+}
+
+static void answer__twice_completes_when_both_are_copied(void)
+{
+	struct medge_request req = req_read(REGION_STRICT, 0, 500);
+	struct pair_params params;
+	struct pair p;
+
+	pair_params_default(&params, 1);
+	params.place_ppm = 1000000;
+	params.place_ns = 100 * USEC;
+	pair_init(&p, &params);
+	p.hostile = true;
+	p.net.ops.filter = answer_again;
+	p.net.ops.filter_user = &p;
+	p.on_completed = nothing_is_copied;
+	pair_post(&p, 0, &req);
+	pair_run(&p, 5 * MSEC);
+	CHECK_EQ(p.host[0].completed, 1);
+	pair_free(&p);
+}
+
+static enum net_verdict lose_writes(struct pair *p, const struct seen *seen,
+				    u64 *delay, void *user)
+{
+	return seen->side && seen->f.type == MEDGE_FRAME_DATA &&
+	       seen->f.op.opcode == MEDGE_OP_WRITE ? NET_DROP : NET_PASS;
+}
+
+/*
+ * Who has refused sends none of its own requests again: where one was lost there is a
+ * gap for good, and an answer that is longer than the window does not get past it.
+ */
+static void answer__stuck_behind_what_was_lost(void)
+{
+	struct medge_request write = req_write(REGION_STRICT, 0, 50, 0);
+	struct medge_request read;
+	struct pair_params params;
+	struct watch w;
+	struct pair p;
+
+	pair_params_default(&params, 1);
+	params.cfg[0].seg_len = params.cfg[1].seg_len = 64;
+	params.cfg[0].timeout_ns = 10 * MSEC;
+	params.region_len = 3 * MEDGE_WINDOW * 64;
+	pair_init(&p, &params);
+	watch_frames(&w, &p, lose_writes, NULL);
+	read = req_read(REGION_STRICT, 0, 2 * MEDGE_WINDOW * 64);
+	pair_post(&p, 1, &write);
+	pair_post(&p, 0, &read);
+	write.rkey = BAD_RKEY;
+	pair_post(&p, 0, &write);
+	pair_run(&p, 20 * SEC);
+	CHECK(p.host[0].failed, "neither goes on nor ends");
+	pair_free(&p);
+}
+
 /* What fails one way leaves what is underway the other way alone. */
 static void other_direction__goes_on(void)
 {
@@ -352,6 +432,8 @@ int main(int argc, char **argv)
 	RUN(target__gone_while_placing);
 	RUN(atomic__refused);
 	RUN(atomic__before_a_refusal_is_answered);
+	RUN(answer__twice_completes_when_both_are_copied);
+	RUN(answer__stuck_behind_what_was_lost);
 	RUN(other_direction__goes_on);
 	return direct_end("test_error");
 }

@@ -328,9 +328,10 @@ static void explicit_ack(struct medge_conn *c, u64 now,
 		c->rnr_wait = false;
 	/*
 	 * Whoever answers is alive, even if there was nothing to say; or if
-	 * what it has not got cannot go yet.
+	 * what it has not got cannot go yet. Who has refused a request owes the
+	 * answers to those before it: they are its signs of life.
 	 */
-	if (!c->nunacked || c->waits) {
+	if ((!c->nunacked && !c->nak) || c->waits) {
 		c->progress = now;
 		c->backoff = 0;
 	}

@@ -412,7 +412,8 @@ static enum medge_rx_step step_op(struct medge_conn *c, u64 now,
 	enum medge_gate gate;
 
 	medge_conn_piece(rx, buf, piece);
-	if (rx->opcode == MEDGE_OP_RESPONSE)
+	if (rx->opcode == MEDGE_OP_RESPONSE) {
+		medge_sop(c, rx->op_no)->busy++;
 		return MEDGE_RX_PLACE;
 	if (c->refused || medge_seq_before(rx->op_no, c->rop_next) ||
 	    !know(c, &piece->op, rx->flags)) {
@@ -463,6 +464,7 @@ static void placed_response(struct medge_conn *c, const struct medge_op *op,
 	    !medge_opcode_answers(sop->req.opcode))
 		return;
 	if (nak)
+	sop->busy--;
 		medge_conn_fail_op(c, op->op_no, MEDGE_LOCAL_PROTECTION);
 	else
 		medge_request_answered(c, op->op_no, op->len);

@@ -134,6 +134,9 @@ void medge_request_complete(struct medge_conn *c)
 
 		if (status == MEDGE_OK && !op_done(c, op_no))
 			return;
+		/* A piece that came twice, or before an error, is not to be there later than that. */
+		if (medge_sop(c, op_no)->busy)
+			return;
 		c->op_oldest++;
 		if (medge_seq_before(c->op_send, c->op_oldest))
 			c->op_send = c->op_oldest;
@@ -151,9 +154,9 @@ void medge_request_answered(struct medge_conn *c, u32 op_no, u32 placed)
 	u32 want = sop->req.opcode == MEDGE_OP_READ ? sop->req.len : 8;
 
 	sop->placed += placed;
-	if (sop->placed < want || sop->answered)
-		return;
-	sop->answered = true;
-	c->reads_out--;
+	if (sop->placed >= want && !sop->answered) {
+		sop->answered = true;
+		c->reads_out--;
+	}
 	medge_request_complete(c);
 }

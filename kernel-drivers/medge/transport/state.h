@@ -97,6 +97,7 @@ struct medge_sent {
  * @read_dist: so, but to a READ or atomic with one
  * @recv_index: of the receive it will consume, if it does
  * @placed: bytes of the response placed
+ * @busy: pieces of it being copied
  * @status: not MEDGE_OK: it fails
  */
 struct medge_send_op {
@@ -106,6 +107,7 @@ struct medge_send_op {
 	u32 placed;
 	u16 fence_dist;
 	u16 read_dist;
+	u16 busy;
 	u8 status;
 	bool answered;
 };
