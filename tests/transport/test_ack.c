@@ -432,6 +432,20 @@ static void last_ack__is_not_repeated_later(void)
 	pair_free(&p);
 }
 
+/* Two acks that say the same but for a duplicate come by rails that differ. */
+static void dups__of_an_overtaken_ack(void)
+{
+	struct acks a;
+	struct watch w;
+	struct pair p;
+
+	start_write(&p, &w, count, &a, 2);
+	conn_forget_dup(p.host[0].conn);
+	pair_finish(&p, SEC);
+	CHECK_EQ(conn_late(p.host[0].conn), 0);
+	pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -450,5 +464,6 @@ int main(int argc, char **argv)
 	RUN(bitmap__strict_held);
 	RUN(bitmap__across_psn_wrap);
 	RUN(nack__hole_is_told_at_once);
+	RUN(dups__of_an_overtaken_ack);
 	return direct_end("test_ack");
 }

@@ -320,8 +320,12 @@ static void asked(struct medge_conn *c, const struct medge_frame *f,
 static void explicit_ack(struct medge_conn *c, u64 now,
 			 const struct medge_ack *ack)
 {
-	medge_loss_spurious(c, now, ack->dups - c->peer_dups);
-	c->peer_dups = ack->dups;
+	s32 dups = ack->dups - c->peer_dups;
+
+	/* Acks that say the same but for that have no order. */
+	if (dups > 0)
+		c->peer_dups = ack->dups;
+	medge_loss_spurious(c, now, max(dups, 0));
 	if (ack->nak)
 		refused(c, now, ack);
 	else
