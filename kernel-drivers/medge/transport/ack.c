@@ -155,6 +155,12 @@ bool medge_ack_heard(const struct medge_conn *c, u64 since)
 			return true;
 	return false;
 }
+/* So far from what may come that it is no older or newer than that. */
+static bool is_old(const struct medge_conn *c, u32 psn)
+{
+	return psn - c->rcv_nxt + MEDGE_WINDOW >= 2 * MEDGE_WINDOW;
+}
+
 
 void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
 			u32 bytes)
@@ -167,12 +173,15 @@ void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
 		medge_cong_returned(&c->paths[path].cong, bytes);
 
 	c->nrails = max(c->nrails, rail + 1);
-	if (!r->rx_time || medge_seq_before(r->rx_high, high))
+	if (!r->rx_time || is_old(c, r->rx_high) ||
+	    medge_seq_before(r->rx_high, high))
 		r->rx_high = high;
 	r->rx_time = max_t(u64, now, 1);
 	c->ack_rail = rail;
 	c->rcv_latest = high;
 	if (medge_seq_before(c->rcv_high, high + 1))
+	if (c->any_nacked && medge_seq_before(c->nacked, c->rcv_nxt))
+		c->any_nacked = false;
 		c->rcv_high = high + 1;
 	if (find_hole(c, now, &hole) &&
 	    (!c->any_nacked || medge_seq_before(c->nacked, hole))) {
