@@ -452,6 +452,22 @@ static void windows_of_all_paths__full(void)
 	pair_free(&p);
 }
 
+/* Who sends a 64th of a frame has sent that window, and waits for it, not for a frame's time. */
+static void short_frames__are_paced_by_their_length(void)
+{
+	const u64 base = 20 * USEC;
+	struct path p;
+
+	path_init(&p);
+	rounds(&p, 1, base);
+	p.cong.window = FRAME / 64;
+	p.cong.inflight = 0;
+	medge_cong_sent(&p.cong, p.now, FRAME / 64, 0);
+	CHECK_EQ(medge_cong_paced_until(&p.cong), MEDGE_NEVER);
+	p.cong.inflight = 0;
+	CHECK_EQ(medge_cong_paced_until(&p.cong), p.now + base);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -468,6 +484,7 @@ int main(int argc, char **argv)
 	RUN(timeout__begins_anew_unless_it_was_wrong);
 	RUN(below_a_frame__frames_are_paced);
 	RUN(short_frames_of_a_paced_flow__fill_its_window);
+	RUN(short_frames__are_paced_by_their_length);
 	RUN(longer_route__is_believed_in_the_end);
 	RUN(other_way__is_a_base_for_want_of_a_better);
 	RUN(one_go_after_the_other__asks_once_a_window);

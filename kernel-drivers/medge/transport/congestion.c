@@ -150,7 +150,7 @@ bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, u8 how)
 	if (!g->inflight)
 		wake(g, now);
 	if (is_paced(g))
-		g->paced_at = now + div64_u64(medge_cong_base(g) * g->frame,
+		g->paced_at = now + div64_u64(medge_cong_base(g) * bytes,
 					      g->window);
 	g->burst = g->last == now ? g->burst + bytes : bytes;
 	g->last = now;
