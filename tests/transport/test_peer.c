@@ -823,6 +823,26 @@ static void weight__of_unknown_speeds(void)
 	free(peer);
 }
 
+/* The host's rails 0 and 2: there never was a path on its rail 1. */
+static void local__a_gap_is_no_path(void)
+{
+	struct pair_params params;
+	struct medge_peer *peer;
+	struct pair p;
+	u32 generation;
+
+	pair_params_default(&params, 3);
+	pair_init(&p, &params);
+	pair_rail_gone(&p, 0, 1);
+	peer = calloc(1, medge_peer_size());
+	medge_peer_init(peer, p.host[1].me.node, &p.host[0].me, 1, 0);
+	generation = medge_peer_generation(peer);
+	medge_peer_timeout(peer, MSEC);
+	CHECK_EQ(medge_peer_generation(peer), generation);
+	free(peer);
+	pair_free(&p);
+}
+
 int main(int argc, char **argv)
 {
 	direct_begin(argc, argv);
@@ -852,6 +872,7 @@ int main(int argc, char **argv)
 	RUN(idle__a_dead_path_is_not_asked_for_long);
 	RUN(forged__is_not_believed);
 	RUN(local__rails_that_change);
+	RUN(local__a_gap_is_no_path);
 	RUN(weight__of_unknown_speeds);
 	return direct_end("test_peer");
 }

@@ -324,6 +324,8 @@ u64 medge_peer_deadline(const struct medge_peer *p)
 	u32 i;
 
 	for (i = 0; i < p->npaths; i++) {
+		if (p->paths[i].state == MEDGE_PATH_NONE)
+			continue;
 		if (p->paths[i].probe_now)
 			return 0;
 		at = min3(at, p->paths[i].probe_at, p->paths[i].ramp_at);
@@ -348,6 +350,8 @@ void medge_peer_timeout(struct medge_peer *p, u64 now)
 	for (i = 0; i < p->npaths; i++) {
 		struct medge_path *path = &p->paths[i];
 
+		if (path->state == MEDGE_PATH_NONE)
+			continue;
 		if (now >= path->ramp_at)
 			ramp_up(p, path, now);
 		if (now < path->probe_at)
