@@ -224,6 +224,31 @@ static void acks__go_past_a_blocked_send(void)
 	pair_free(&p);
 }
 
+/* Data says how far its sender is, but not that a receive has come: that is not to wait. */
+static void receive__is_told_of_though_there_is_data(void)
+{
+	struct medge_request req = req_write(REGION_STRICT, 0, 100,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct pair p;
+
+	pair_params_default(&params, 1);
+	params.cfg[0].rnr_retry = 7;
+	params.cfg[1].rnr_timer = 20;	/* 10 ms */
+	params.region_len = 1 << 20;
+	pair_init(&p, &params);
+	send(&p, 1 << 20);
+	pair_run(&p, 2 * MSEC);
+	CHECK(medge_conn_rnr(p.host[1].conn));
+	host_post(&p.host[1], &req);
+	host_post_recv(&p.host[1], 1 << 20, false);
+	/* 1 MB at 10 Gbit/s are 0.9 ms; he would ask after 10 */
+	pair_run(&p, 5 * MSEC);
+	CHECK_EQ(p.host[0].completed, 1);
+	pair_finish(&p, SEC);
+	pair_free(&p);
+}
+
 static void responses__go_past_a_blocked_send(void)
 {
 	struct medge_request req = req_read(REGION_STRICT, 0, 100 * 1024);
@@ -333,6 +358,7 @@ int main(int argc, char **argv)
 	RUN(wait__casts_no_doubt_on_paths);
 	RUN(naks_lost__op_survives);
 	RUN(acks__go_past_a_blocked_send);
+	RUN(receive__is_told_of_though_there_is_data);
 	RUN(responses__go_past_a_blocked_send);
 	RUN(responses__go_past_a_send_larger_than_the_window);
 	RUN(relaxed_writes__are_delivered_after_it);

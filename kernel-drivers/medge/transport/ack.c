@@ -98,20 +98,22 @@ void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
 
 bool medge_ack_wanted(const struct medge_conn *c)
 {
-	return c->ack_now || c->nack_now || c->poke_now || c->rnr_poke ||
-	       c->echo_rails;
+	return c->ack_now || c->ack_word || c->nack_now || c->poke_now ||
+	       c->rnr_poke || c->echo_rails;
 }
 
 void medge_ack_sent(struct medge_conn *c, bool explicit_ack)
 {
-	/* What data carries has room for 64 frames of the window. */
+	/* What data carries has room for 64 frames of the window, and for no refusal. */
 	if (explicit_ack || c->rcv_high - c->rcv_nxt <= 64) {
 		c->ack_pending = 0;
 		c->ack_at = MEDGE_NEVER;
+		c->ack_now &= c->refused || c->rcv_rnr;
 	}
 	if (explicit_ack) {
 		c->nack_now = false;
 		c->ack_now = false;
+		c->ack_word = false;
 		/* A poke goes out on each path: one of them may live. */
 		if (c->poke_paths && --c->poke_paths) {
 			c->ack_doubt = true;
@@ -119,9 +121,6 @@ void medge_ack_sent(struct medge_conn *c, bool explicit_ack)
 		}
 		c->poke_now = false;
 		c->rnr_poke = false;
-	} else if (!c->refused && !c->rcv_rnr) {
-		/* a refusal fits in an explicit ack only */
-		c->ack_now = false;
 	}
 }
 
@@ -155,12 +154,12 @@ bool medge_ack_heard(const struct medge_conn *c, u64 since)
 			return true;
 	return false;
 }
+
 /* So far from what may come that it is no older or newer than that. */
 static bool is_old(const struct medge_conn *c, u32 psn)
 {
 	return psn - c->rcv_nxt + MEDGE_WINDOW >= 2 * MEDGE_WINDOW;
 }
-
 
 void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
 			u32 bytes)
@@ -180,9 +179,9 @@ void medge_ack_received(struct medge_conn *c, u64 now, u32 rail, u32 high,
 	c->ack_rail = rail;
 	c->rcv_latest = high;
 	if (medge_seq_before(c->rcv_high, high + 1))
+		c->rcv_high = high + 1;
 	if (c->any_nacked && medge_seq_before(c->nacked, c->rcv_nxt))
 		c->any_nacked = false;
-		c->rcv_high = high + 1;
 	if (find_hole(c, now, &hole) &&
 	    (!c->any_nacked || medge_seq_before(c->nacked, hole))) {
 		c->nacked = hole;
@@ -318,7 +317,7 @@ static void asked(struct medge_conn *c, const struct medge_frame *f,
 	if (f->flags & MEDGE_FRAME_RNR_POKE)
 		heard = medge_recvq_poked(c, ack->poke_seq);
 	if (f->flags & MEDGE_FRAME_ACK_REQ && !heard) {
-		c->ack_now = true;
+		c->ack_word = true;
 		/* it would not ask if all our acks had reached it */
 		c->ack_doubt = true;
 		medge_share_doubt(c, c->ack_last_path);

@@ -58,7 +58,7 @@ void medge_fence_leave_rnr(struct medge_conn *c)
 		return;
 	c->rcv_rnr = false;
 	/* the peer waits for the word */
-	c->ack_now = true;
+	c->ack_word = true;
 }
 
 /* Its own frames are placed in order, it waits for its turn. */

@@ -306,7 +306,7 @@ bool medge_conn_rnr(const struct medge_conn *c)
 
 bool medge_recvq_poked(struct medge_conn *c, u16 poke_seq)
 {
-	c->ack_now = true;
+	c->ack_word = true;
 	if (!c->rcv_rnr || poke_seq != c->rnr_nak_seq)
 		return false;
 	c->rnr_nak_seq++;
@@ -415,6 +415,7 @@ static enum medge_rx_step step_op(struct medge_conn *c, u64 now,
 	if (rx->opcode == MEDGE_OP_RESPONSE) {
 		medge_sop(c, rx->op_no)->busy++;
 		return MEDGE_RX_PLACE;
+	}
 	if (c->refused || medge_seq_before(rx->op_no, c->rop_next) ||
 	    !know(c, &piece->op, rx->flags)) {
 		c->stats.drops[MEDGE_DROP_MISMATCH]++;
@@ -457,14 +458,14 @@ enum medge_rx_step medge_conn_step(struct medge_conn *c, u64 now,
 static void placed_response(struct medge_conn *c, const struct medge_op *op,
 			    enum medge_nak nak)
 {
-	const struct medge_send_op *sop = medge_sop(c, op->op_no);
+	struct medge_send_op *sop = medge_sop(c, op->op_no);
 
 	/* It may have completed meanwhile, with an error. */
 	if (op->op_no - c->op_oldest >= c->op_send - c->op_oldest ||
 	    !medge_opcode_answers(sop->req.opcode))
 		return;
-	if (nak)
 	sop->busy--;
+	if (nak)
 		medge_conn_fail_op(c, op->op_no, MEDGE_LOCAL_PROTECTION);
 	else
 		medge_request_answered(c, op->op_no, op->len);

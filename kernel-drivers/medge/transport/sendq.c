@@ -616,8 +616,11 @@ bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx)
 	}
 	if (!medge_ack_wanted(c) && !medge_sendq_wants(c))
 		return false;
-	/* A round trip is measured: it must not include our own data's time. */
-	if (c->echo_rails && tx_ack(c, now, tx))
+	/*
+	 * A round trip is measured: it must not include our own data's time. Nor is
+	 * there an end to that where the question's ack makes room for it.
+	 */
+	if ((c->echo_rails || c->ack_word) && tx_ack(c, now, tx))
 		return true;
 	return tx_data(c, now, tx) || tx_ack(c, now, tx);
 }

@@ -303,6 +303,7 @@ struct medge_conn {
 
 	/* ---- ack ---- */
 	bool ack_now;
+	bool ack_word;			/* what data cannot say is waited for */
 	bool nack_now;
 	bool poke_now;			/* ask the peer for its state */
 	u8 poke_paths;			/* on so many paths more */
