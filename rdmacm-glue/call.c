@@ -89,14 +89,24 @@ static bool run_handler(struct glue_connection *c, uint32_t index,
 	return wr_connection(g, id) == c;
 }
 
+/* All parts say the same of their call: the peer may not think better of it. */
+static bool continues(const struct glue_connection *c,
+		      const struct call_header *h)
+{
+	if (h->offset != c->assembled)
+		return false;
+	return !h->offset || (h->total == c->assembled_total &&
+			      h->handler == c->assembled_handler);
+}
+
 /* Parts come one after another: what does not continue is no call. */
 static bool part_fits(const struct glue_connection *c,
 		      const struct call_header *h, uint32_t received)
 {
 	return h->handler < GLUE_HANDLERS && h->total <= GLUE_MAX_PAYLOAD &&
 	       received == sizeof(*h) + h->size && h->size <= PART_SIZE &&
-	       h->offset == c->assembled && h->size <= h->total - h->offset &&
-	       (h->size || !h->total);
+	       continues(c, h) && h->offset <= h->total &&
+	       h->size <= h->total - h->offset && (h->size || !h->total);
 }
 
 static bool take_part(struct glue_connection *c, const struct call_header *h,
@@ -110,6 +120,8 @@ static bool take_part(struct glue_connection *c, const struct call_header *h,
 		return run_handler(c, h->handler, h->args, data, h->size);
 	memcpy(c->assembly + h->offset, data, h->size);
 	c->assembled += h->size;
+	c->assembled_total = h->total;
+	c->assembled_handler = h->handler;
 	if (c->assembled < h->total)
 		return true;
 	c->assembled = 0;

@@ -164,6 +164,8 @@ struct glue_connection {
 	bool reporting;
 	char *assembly;			/* a call of several parts */
 	uint32_t assembled;
+	uint32_t assembled_total;	/* as its first part said */
+	uint16_t assembled_handler;
 	/* What came before the program had the connection, oldest first. */
 	struct arrival early[SLOTS];
 	uint32_t num_early;

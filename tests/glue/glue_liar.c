@@ -15,7 +15,12 @@
 #include "glue.h"
 #include "glue_test.h"
 
-enum { PORT = 7483, PART = sizeof(struct call_header) };
+enum {
+	PORT = 7483,
+	PART = sizeof(struct call_header),
+	/* The parts of the longest call, and the lie. */
+	WORDS = (GLUE_MAX_PAYLOAD / PART_SIZE + 2) * SLOT_SIZE,
+};
 
 /* What is said, over which half, and how much of it. */
 static const struct lie {
@@ -24,6 +29,7 @@ static const struct lie {
 	uint32_t len;
 	struct control control;
 	struct call_header call;
+	uint32_t before;	/* so much of the longest call comes before it */
 } lies[] = {
 	{ "an unknown control message", HALF_CONTROL, sizeof(struct control),
 	  .control = { .type = 0xff } },
@@ -58,6 +64,18 @@ static const struct lie {
 	  .call = { .type = CALL_PART, .size = 8, .total = 0xffffffff } },
 	{ "a part of nothing", HALF_DATA, PART,
 	  .call = { .type = CALL_PART, .total = 64 } },
+	{ "a call that ends before its last part", HALF_DATA, PART + PART_SIZE,
+	  .call = { .type = CALL_PART, .size = PART_SIZE, .total = 100,
+		    .offset = GLUE_MAX_PAYLOAD - 1 },
+	  .before = GLUE_MAX_PAYLOAD - 1 },
+	{ "a call that becomes shorter", HALF_DATA, PART + 8,
+	  .call = { .type = CALL_PART, .size = 8, .total = 2 * PART_SIZE,
+		    .offset = PART_SIZE },
+	  .before = PART_SIZE },
+	{ "a call of two handlers", HALF_DATA, PART + 8,
+	  .call = { .type = CALL_PART, .handler = 1, .size = 8,
+		    .total = GLUE_MAX_PAYLOAD, .offset = PART_SIZE },
+	  .before = PART_SIZE },
 };
 
 enum { LIES = sizeof(lies) / sizeof(lies[0]) };
@@ -67,7 +85,6 @@ static void spell(const struct lie *lie, char *to)
 	struct control control = lie->control;
 	struct call_header call = lie->call;
 
-	memset(to, 0, PART + 8);
 	if (lie->half == HALF_CONTROL) {
 		control.grant = htole16(control.grant);
 		memcpy(to, &control, sizeof(control));
@@ -80,12 +97,12 @@ static void spell(const struct lie *lie, char *to)
 	memcpy(to, &call, sizeof(call));
 }
 
-static void tell(struct glue_connection *c, const struct lie *lie, char *words,
-		 const struct ibv_mr *mr)
+static void say(struct glue_connection *c, enum half_kind half, char *words,
+		uint32_t len, const struct ibv_mr *mr)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)words,
-		.length = lie->len,
+		.length = len,
 		.lkey = mr->lkey,
 	};
 	struct ibv_send_wr wr = {
@@ -97,24 +114,46 @@ static void tell(struct glue_connection *c, const struct lie *lie, char *words,
 		.opcode = IBV_WR_SEND,
 	}, *bad;
 
-	EXPECT(ibv_post_send(c->half[lie->half].id->qp, &wr, &bad), 0);
+	EXPECT(ibv_post_send(c->half[half].id->qp, &wr, &bad), 0);
+}
+
+/* Each message has words of its own: the device may read them later. */
+static void tell(struct glue_connection *c, const struct lie *lie, char *words,
+		 const struct ibv_mr *mr)
+{
+	struct lie truth = {
+		.half = HALF_DATA,
+		.call = { .type = CALL_PART, .total = GLUE_MAX_PAYLOAD },
+	};
+	uint32_t left = lie->before, size;
+
+	memset(words, 0, WORDS);
+	for (; left; left -= size) {
+		size = left < PART_SIZE ? left : PART_SIZE;
+		truth.call.size = size;
+		truth.call.offset = lie->before - left;
+		spell(&truth, words);
+		say(c, HALF_DATA, words, PART + size, mr);
+		words += SLOT_SIZE;
+	}
+	spell(lie, words);
+	say(c, lie->half, words, lie->len, mr);
 }
 
 static void lie_all(struct glue *g, const char *there)
 {
-	char *words = aligned_alloc(4096, 4096);
+	char *words = aligned_alloc(4096, WORDS);
 	struct glue_connection *c;
 	struct ibv_mr *mr;
 	int i;
 
-	mr = ibv_reg_mr(g->pd, words, 4096, IBV_ACCESS_LOCAL_WRITE);
+	mr = ibv_reg_mr(g->pd, words, WORDS, IBV_ACCESS_LOCAL_WRITE);
 	if (!mr)
 		die("ibv_reg_mr failed");
 	for (i = 0; i < LIES; i++) {
 		c = must_connect(g, there, PORT);
 		/* Before that, the program there may not have it, and never hear of it. */
 		EXPECT(must_event(g, GLUE_EVENT_NOTIFICATION).tag, i);
-		spell(&lies[i], words);
 		tell(c, &lies[i], words, mr);
 		must_event(g, GLUE_EVENT_DISCONNECTED);
 		EXPECT(glue_disconnect(c), 0);
