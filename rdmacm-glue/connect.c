@@ -489,6 +489,13 @@ int glue_listen(struct glue *g, uint16_t port)
 	return error ? -error : port;
 }
 
+/* Who sleeps has left alone what came of it before this: messages, and its loss. */
+static void give(struct glue_connection *c)
+{
+	c->given = true;
+	wake(c->glue->wake_poller);
+}
+
 static struct glue_connection *take_waiting(struct glue *g)
 {
 	struct glue_connection *c;
@@ -498,7 +505,7 @@ static struct glue_connection *take_waiting(struct glue *g)
 	if (c) {
 		g->waiting = c->next;
 		c->next = NULL;
-		c->given = true;
+		give(c);
 	}
 	pthread_mutex_unlock(&g->lock);
 	return c;
@@ -611,7 +618,7 @@ struct glue_connection *glue_request_connection(struct glue *g,
 		errno = error;
 		return NULL;
 	}
-	c->given = true;
+	give(c);
 	return c;
 }
 
