@@ -168,6 +168,8 @@ int rails_watch(struct glue *g)
 /* News may have been dropped when there were too many: ask for all. */
 void rails_news(struct glue *g)
 {
+	/* The end of a list is no error, and leaves the one of the last time. */
+	errno = 0;
 	while (take_messages(g, MSG_DONTWAIT))
 		;
 	if (errno == ENOBUFS)
