@@ -75,6 +75,7 @@ static bool run_handler(struct glue_connection *c, uint32_t index,
 {
 	struct glue *g = c->glue;
 	struct handler h = g->handlers[index];
+	struct glue *outer;
 	uint64_t id = wr_id(c, WR_RECV, 0);
 	uint64_t args[GLUE_ARGS];
 	int i;
@@ -83,9 +84,9 @@ static bool run_handler(struct glue_connection *c, uint32_t index,
 		args[i] = le64toh(le_args[i]);
 	if (!h.run)
 		return true;
-	event_enter_handler(g);
+	outer = event_enter_handler(g);
 	h.run(c, args, payload, size, h.context);
-	event_leave_handler();
+	event_leave_handler(outer);
 	return wr_connection(g, id) == c;
 }
 

@@ -15,14 +15,17 @@ struct glue *event_in_handler(void)
 	return in_handler;
 }
 
-void event_enter_handler(struct glue *g)
+struct glue *event_enter_handler(struct glue *g)
 {
+	struct glue *outer = in_handler;
+
 	in_handler = g;
+	return outer;
 }
 
-void event_leave_handler(void)
+void event_leave_handler(struct glue *outer)
 {
-	in_handler = NULL;
+	in_handler = outer;
 }
 
 /* There is room for those of all operations; others may have to be left out. */

@@ -363,8 +363,9 @@ void event_put(struct glue *g, const struct glue_event *event);
 void event_forget(struct glue *g, const struct glue_connection *c);
 /* The node whose handler this thread is in, or NULL. */
 struct glue *event_in_handler(void);
-void event_enter_handler(struct glue *g);
-void event_leave_handler(void);
+/* A handler may poll another node: returns the node that it is of. */
+struct glue *event_enter_handler(struct glue *g);
+void event_leave_handler(struct glue *outer);
 
 /* rails.c */
 int rails_watch(struct glue *g);
