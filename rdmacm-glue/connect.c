@@ -453,6 +453,8 @@ void connect_clean(struct glue *g)
 				rdma_disconnect(c->half[kind].id);
 		}
 		gone = c->gone;
+		/* The agent itself may have put some since it was given up. */
+		event_forget(g, c);
 		connection_destroy(c);
 		if (gone) {
 			*gone = true;
@@ -574,7 +576,6 @@ static void doom(struct glue_connection *c)
 	pthread_mutex_unlock(&g->lock);
 	if (!polls)
 		pthread_mutex_unlock(&g->polling);
-	event_forget(g, c);
 	wake(g->wake_agent);
 	do {
 		seen = g->changes;
