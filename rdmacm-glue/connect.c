@@ -400,6 +400,14 @@ void connect_event(struct glue *g, struct rdma_cm_event *event)
 		start_failed(half->connection, error);
 }
 
+/* Out of the table, with polling and glue.lock held: nobody polls for it from here on. */
+static void take_away(struct glue_connection *c)
+{
+	c->glue->connections[c->slot] = NULL;
+	if (c->num_early)
+		c->glue->early--;
+}
+
 /* The agent's: never given to the program, and of no use. */
 static struct glue_connection *find_stillborn(struct glue *g)
 {
@@ -415,7 +423,7 @@ static struct glue_connection *find_stillborn(struct glue *g)
 		    now - c->began_ms > g->options.peer_timeout_ms)
 			start_failed(c, ETIMEDOUT);
 		if (c->state == CONNECTION_FAILED) {
-			g->connections[i] = NULL;
+			take_away(c);
 			return c;
 		}
 	}
@@ -452,6 +460,9 @@ void connect_clean(struct glue *g)
 			if (c->half[kind].up)
 				rdma_disconnect(c->half[kind].id);
 		}
+		/* It may be lost only since it was given up. */
+		if (c->state == CONNECTION_LOST && !c->lost_told)
+			g->lost_untold--;
 		gone = c->gone;
 		/* The agent itself may have put some since it was given up. */
 		event_forget(g, c);
@@ -567,9 +578,7 @@ static void doom(struct glue_connection *c)
 	if (!polls)
 		pthread_mutex_lock(&g->polling);
 	pthread_mutex_lock(&g->lock);
-	g->connections[c->slot] = NULL;
-	if (c->state == CONNECTION_LOST && !c->lost_told)
-		g->lost_untold--;
+	take_away(c);
 	c->gone = &gone;
 	c->next = g->doomed;
 	g->doomed = c;
