@@ -15,7 +15,7 @@ enum {
 	MAX_DEPTH = 8192,
 	/* Completions of a connection beside those of its operations. */
 	EXTRA_CQES = SLOTS + 4,
-	/* Events beside those of operations: rails, a batch of receives. */
+	/* Events beside those of connections: rails, a batch of receives. */
 	EXTRA_EVENTS = 256,
 };
 
@@ -212,7 +212,9 @@ static int create_tables(struct glue *g)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&g->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	g->event_room = power_of_two(o->max_connections * (o->queue_depth + 2) +
+	/* What came before the program had a connection is told all at once. */
+	g->event_room = power_of_two(o->max_connections *
+				     (o->queue_depth + SLOTS + 2) +
 				     EXTRA_EVENTS);
 	g->events = calloc(g->event_room, sizeof(*g->events));
 	g->connections = calloc(o->max_connections, sizeof(*g->connections));
