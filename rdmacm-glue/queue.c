@@ -269,10 +269,19 @@ struct glue_connection *connection_new(struct glue *g)
 
 static void destroy_half(struct half *half)
 {
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+
 	if (!half->id)
 		return;
-	if (half->id->qp)
+	if (half->id->qp) {
+		/*
+		 * So that what it has flushed leaves the queue that all share,
+		 * and that it would fill if nobody polls. rdma_disconnect() came
+		 * before: it fails for a QP that is reset.
+		 */
+		ibv_modify_qp(half->id->qp, &reset, IBV_QP_STATE);
 		rdma_destroy_qp(half->id);
+	}
 	rdma_destroy_id(half->id);
 	half->id = NULL;
 }

@@ -4,6 +4,7 @@
  *
  *     glue_calls serve HERE
  *     glue_calls HERE THERE NOWHERE
+ *     glue_calls HERE THERE          connections that end before anybody polls
  */
 #include <stdlib.h>
 #include <string.h>
@@ -679,13 +680,37 @@ static void run(const char *here, const char *there, const char *nowhere)
 	glue_close(k.g);
 }
 
+/* What they leave behind does not fill the queue of those that follow. */
+static void run_unpolled(const char *here, const char *there)
+{
+	struct glue_options o = { .size = sizeof(o), .max_connections = 1,
+				  .queue_depth = 16, .hello = 77 };
+	struct glue *g = must_open(here, &o);
+	uint64_t bye[GLUE_ARGS] = { 1 };
+	struct glue_connection *c;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		c = must_connect(g, there, PORT);
+		EXPECT(glue_disconnect(c), 0);
+	}
+	c = must_connect(g, there, PORT);
+	EXPECT(glue_notify(c, 1), 0);
+	EXPECT(must_event(g, GLUE_EVENT_NOTIFICATION).tag, 2);
+	EXPECT(glue_call(c, CALL_BYE, bye, NULL, 0), 0);
+	EXPECT(must_event(g, GLUE_EVENT_DISCONNECTED).error, 0);
+	EXPECT(glue_close(g), 0);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "serve"))
 		serve(argv[2]);
+	else if (argc == 3)
+		run_unpolled(argv[1], argv[2]);
 	else if (argc == 4)
 		run(argv[1], argv[2], argv[3]);
 	else
-		die("usage: glue_calls serve HERE | HERE THERE NOWHERE");
+		die("usage: glue_calls serve HERE | HERE THERE [NOWHERE]");
 	return 0;
 }
