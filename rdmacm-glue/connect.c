@@ -77,16 +77,21 @@ static struct rdma_conn_param conn_param(const struct half *half,
 	};
 }
 
-/* The first one who knows why says why. */
+/* Who sees the state finds the error there; who comes too late leaves none. */
 static bool leave_state(struct glue_connection *c, enum connection_state from,
 			enum connection_state to, int error)
 {
-	int unknown = -1;
+	struct glue *g = c->glue;
+	bool won;
 
-	if (c->state != from)
-		return false;
-	atomic_compare_exchange_strong(&c->error, &unknown, error);
-	return atomic_compare_exchange_strong(&c->state, &from, to);
+	pthread_mutex_lock(&g->change_lock);
+	won = c->state == from;
+	if (won) {
+		c->error = error;
+		c->state = to;
+	}
+	pthread_mutex_unlock(&g->change_lock);
+	return won;
 }
 
 static void start_failed(struct glue_connection *c, int error)
@@ -98,13 +103,12 @@ static void start_failed(struct glue_connection *c, int error)
 static void open_connection(struct glue_connection *c)
 {
 	struct glue *g = c->glue;
-	enum connection_state starting = CONNECTION_STARTING;
 	struct glue_connection **tail;
 
 	c->heard_ms = now_ms();
 	pthread_mutex_lock(&g->lock);
-	if (atomic_compare_exchange_strong(&c->state, &starting,
-					   CONNECTION_OPEN) && c->passive) {
+	if (leave_state(c, CONNECTION_STARTING, CONNECTION_OPEN, -1) &&
+	    c->passive) {
 		for (tail = &g->waiting; *tail; tail = &(*tail)->next)
 			;
 		*tail = c;
