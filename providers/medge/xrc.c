@@ -52,6 +52,7 @@ struct ibv_qp *medge_open_qp(struct ibv_context *context,
 		return NULL;
 	medge_lock_init(&qp->sq.lock, false);
 	medge_lock_init(&qp->rq.lock, false);
+	medge_late_init(qp);
 	ret = ibv_cmd_open_qp(context, &qp->vqp, sizeof(qp->vqp), attr, &cmd,
 			      sizeof(cmd), &resp, sizeof(resp));
 	if (ret) {

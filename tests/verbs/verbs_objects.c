@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What verbs promise of their objects beside moving bytes: CQs that change,
- * SRQs that run low, windows and regions that depend on each other, what a
- * datagram says of where it comes from, limits.
+ * SRQs that run low, targets of XRC that another has made, windows and regions
+ * that depend on each other, what a datagram says of where it comes from, limits.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,47 @@ static void srq_is_resized(void)
 	must_complete(p.a.scq, i, IBV_WC_SUCCESS);
 	pair_destroy(&p);
 	check(!ibv_destroy_srq(srq), "SRQ not destroyed");
+}
+
+/* ---- XRC ---- */
+
+/* It goes when the last who has it lets go of it. */
+static void target_is_opened_by_number(void)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1, .oflags = O_CREAT,
+	};
+	struct ibv_xrcd *xrcd = ibv_open_xrcd(B.ctx, &init);
+	struct ibv_qp_init_attr_ex target = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd,
+	};
+	struct ibv_qp_open_attr open = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+			     IBV_QP_OPEN_ATTR_TYPE,
+		.xrcd = xrcd, .qp_type = IBV_QPT_XRC_RECV,
+	};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1,
+	};
+	struct ibv_recv_wr *bad, wr = {};
+	struct ibv_qp *made, *opened;
+
+	check(xrcd, "no XRC domain: %s", strerror(errno));
+	made = ibv_create_qp_ex(B.ctx, &target);
+	check(made, "no target: %s", strerror(errno));
+	open.qp_num = made->qp_num;
+	opened = ibv_open_qp(B.ctx, &open);
+	check(opened, "not opened: %s", strerror(errno));
+	check(!ibv_modify_qp(opened, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			     IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "no INIT");
+	check(ibv_post_recv(opened, &wr, &bad), "a receive in no queue");
+	attr.qp_state = IBV_QPS_RESET;
+	check(!ibv_modify_qp(opened, &attr, IBV_QP_STATE), "no RESET");
+	check(!ibv_destroy_qp(made), "the target stays with its maker");
+	check(!ibv_destroy_qp(opened), "the target stays");
+	check(!ibv_close_xrcd(xrcd), "the XRC domain stays");
 }
 
 /* ---- the state SQD ---- */
@@ -497,6 +539,7 @@ int main(void)
 		TEST(reset_takes_completions_along),
 		TEST(srq_tells_when_it_runs_low),
 		TEST(srq_is_resized),
+		TEST(target_is_opened_by_number),
 		TEST(sq_is_drained),
 		TEST(window_holds_its_region),
 		TEST(region_keeps_its_key),
