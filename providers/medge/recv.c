@@ -17,7 +17,7 @@ int medge_recv_ring(struct ibv_context *context, uint32_t qp_handle)
 		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
 	};
 
-	return medge_ring_doorbell(context->cmd_fd, &cmd, sizeof(cmd));
+	return medge_ring_doorbell(context, &cmd, sizeof(cmd));
 }
 
 int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr)

@@ -10,6 +10,8 @@
 
 #include <rdma/medge-abi.h>
 
+struct ibv_context;
+
 /*
  * Our own index lives here and is published in the shared header; the kernel's
  * is cached here, so that its cache line is touched only when the ring looks
@@ -85,11 +87,12 @@ static inline uint32_t medge_ring_need_doorbell(struct medge_ring *ring)
 }
 
 /*
- * Producer: tell the kernel, by a write command of no work requests. Returns 0
+ * Producer: tell the kernel, by a command of no work requests. Returns 0
  * or an errno, only if the device has gone: what is published is posted, so a
  * kernel that is short of memory, for the command or to read it, is told again.
  */
-int medge_ring_doorbell(int cmd_fd, const void *cmd, size_t len);
+int medge_ring_doorbell(struct ibv_context *context, const void *cmd,
+			size_t len);
 
 /* Producer, without its lock: is there something that the kernel has not taken yet? */
 static inline bool medge_ring_is_untaken(const struct medge_ring *ring,

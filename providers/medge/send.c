@@ -75,7 +75,7 @@ int medge_send_ring(struct ibv_context *context, uint32_t qp_handle)
 		.wqe_size = sizeof(struct ib_uverbs_send_wr),
 	};
 
-	return medge_ring_doorbell(context->cmd_fd, &cmd, sizeof(cmd));
+	return medge_ring_doorbell(context, &cmd, sizeof(cmd));
 }
 
 static const struct medge_opcode_info *medge_find_opcode(unsigned int opcode,

@@ -19,7 +19,7 @@ static int medge_srq_doorbell(const struct ibv_srq *ibsrq)
 		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
 	};
 
-	return medge_ring_doorbell(ibsrq->context->cmd_fd, &cmd, sizeof(cmd));
+	return medge_ring_doorbell(ibsrq->context, &cmd, sizeof(cmd));
 }
 
 static void medge_srq_free(struct medge_srq *srq)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What verbs promise of their objects beside moving bytes: CQs that change,
- * SRQs that run low, targets of XRC that another has made, windows and regions
- * that depend on each other, what a datagram says of where it comes from, limits.
+ * SRQs that run low, targets of XRC that another has made, users that are others
+ * than opened the device, windows and regions that depend on each other, what a
+ * datagram says of where it comes from, limits.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "verbs_check.h"
@@ -279,6 +282,50 @@ static void target_is_opened_by_number(void)
 	check(!ibv_close_xrcd(xrcd), "the XRC domain stays");
 }
 
+/* ---- users ---- */
+
+/* glibc's own call would change all threads; the kernel's changes this one. */
+static void *post_as_nobody(void *arg)
+{
+	enum { NOBODY = 65534 };
+	struct pair *p = arg;
+	int i;
+
+	check(!syscall(SYS_setresuid, -1, NOBODY, -1), "still root: %s",
+	      strerror(errno));
+	for (i = 0; i < SENDS; i++) {
+		/* A sender that waits wants to be told of a receive. */
+		post_send(&p->a, amr, i);
+		if (p->b.qp->srq)
+			post_srq(p->b.qp->srq, bmr, i);
+		else
+			post_recv(&p->b, bmr, i);
+		must_complete(p->b.rcq, i, IBV_WC_SUCCESS);
+		must_complete(p->a.scq, i, IBV_WC_SUCCESS);
+	}
+	return NULL;
+}
+
+static void another_user_posts(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 16, .max_sge = 1 } };
+	pthread_t thread;
+	struct pair p;
+
+	pair_create(&p, &A, &B, &(struct pair_options){});
+	check(!pthread_create(&thread, NULL, post_as_nobody, &p) &&
+	      !pthread_join(thread, NULL), "no thread");
+	pair_destroy(&p);
+
+	srq = ibv_create_srq(B.pd, &init);
+	check(srq, "no SRQ: %s", strerror(errno));
+	pair_create(&p, &A, &B, &(struct pair_options){ .create_qp = with_srq });
+	check(!pthread_create(&thread, NULL, post_as_nobody, &p) &&
+	      !pthread_join(thread, NULL), "no thread");
+	pair_destroy(&p);
+	check(!ibv_destroy_srq(srq), "SRQ not destroyed");
+}
+
 /* ---- the state SQD ---- */
 
 /* What is begun ends; what is posted then waits until the queue goes on. */
@@ -540,6 +587,7 @@ int main(void)
 		TEST(srq_tells_when_it_runs_low),
 		TEST(srq_is_resized),
 		TEST(target_is_opened_by_number),
+		TEST(another_user_posts),
 		TEST(sq_is_drained),
 		TEST(window_holds_its_region),
 		TEST(region_keeps_its_key),
