@@ -137,7 +137,8 @@ static int UVERBS_HANDLER(MEDGE_METHOD_QUERY_QP)(struct uverbs_attr_bundle *attr
 
 	if (IS_ERR(ibqp))
 		return PTR_ERR(ibqp);
-	qp = to_medge_qp(ibqp);
+	/* The handle of an XRC target is not it, but one of several through which it is open. */
+	qp = to_medge_qp(ibqp->real_qp);
 	if (qp->relaxed)
 		info.flags |= MEDGE_QP_RELAXED;
 	if (READ_ONCE(qp->polled.wanted))

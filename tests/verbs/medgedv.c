@@ -6,6 +6,7 @@
  * and whatever is fenced must not.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -387,6 +388,36 @@ static void test_query_qp(struct side *a, struct side *b)
 	puts("medgedv_query_qp: ok");
 }
 
+/* Its handle in the kernel is another object than the QP itself. */
+static void test_query_xrc_target(struct side *a)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+	};
+	struct medgedv_qp_attr is;
+	struct ibv_qp *qp;
+
+	attr.xrcd = ibv_open_xrcd(a->ctx, &domain);
+	if (!attr.xrcd)
+		die("ibv_open_xrcd: %s", strerror(errno));
+	qp = ibv_create_qp_ex(a->ctx, &attr);
+	if (!qp)
+		die("an XRC target: %s", strerror(errno));
+	memset(&is, 0xff, sizeof(is));
+	must_query(qp, &is);
+	expect(!is.flags && !is.frame_payload && !is.tx_frames && !is.rx_frames,
+	       "an XRC target that is not connected has a state");
+	expect(!ibv_destroy_qp(qp) && !ibv_close_xrcd(attr.xrcd),
+	       "an XRC target stays");
+	puts("medgedv_query_qp of an XRC target: ok");
+}
+
 /* ---- a device of others ---- */
 
 static void test_is_supported(struct side *a, const char *other)
@@ -603,6 +634,7 @@ int main(int argc, char **argv)
 		test_query_device(&a);
 		test_query_rails(&a, &b);
 		test_query_qp(&a, &b);
+		test_query_xrc_target(&a);
 	}
 	side_close(&a);
 	side_close(&b);
