@@ -43,6 +43,9 @@ void medge_late_rang(struct medge_qp *qp)
 	bool many = false;
 	u32 cons;
 
+	/* Who has nothing to send with may ring nevertheless. */
+	if (!qp->sq.hdr)
+		return;
 	if (late->may)
 		many = qp->sq.cons + medge_ring_posted(&qp->sq) - late->from >=
 		       MEDGE_LATE_RINGS;

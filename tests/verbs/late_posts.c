@@ -305,7 +305,7 @@ static bool as_expected(const struct act *act)
 		(slow || (looks ? act->may_look : !act->looked)));
 }
 
-/* ---- a QP that has neither a send queue nor a CQ for it ---- */
+/* ---- QPs that have no send queue, and one that has no CQ for it either ---- */
 
 static struct ibv_xrcd *xrcd;
 
@@ -327,7 +327,37 @@ static struct ibv_qp *create_xrc(struct side *side, struct ibv_qp_init_attr *ini
 	return ibv_create_qp_ex(side->ctx, side == &a ? &attr : &target);
 }
 
+static struct ibv_qp *create_queueless(struct side *side,
+				       struct ibv_qp_init_attr *init)
+{
+	init->cap.max_send_wr = 0;
+	init->cap.max_recv_wr = 0;
+	return ibv_create_qp(side->pd, init);
+}
+
 /* No library does it; a program may. */
+static void ring_often(struct ibv_qp *qp, uint32_t command, uint32_t wqe_size)
+{
+	struct ib_uverbs_post_send_resp resp;
+	/* That of receives looks the same. */
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_post_send cmd;
+	} __attribute__((packed)) ring = {
+		.hdr.command = command,
+		.hdr.in_words = sizeof(ring) / 4,
+		.hdr.out_words = sizeof(resp) / 4,
+		.cmd.response = (uintptr_t)&resp,
+		.cmd.qp_handle = qp->handle,
+		.cmd.wqe_size = wqe_size,
+	};
+	int i;
+
+	for (i = 0; i < 2 * FIRST; i++)
+		if (write(b.ctx->cmd_fd, &ring, sizeof(ring)) != sizeof(ring))
+			die("a doorbell of no queue: %s", strerror(errno));
+}
+
 static void ring_of_a_target(void)
 {
 	struct ibv_xrcd_init_attr init = {
@@ -335,31 +365,30 @@ static void ring_of_a_target(void)
 		.fd = -1, .oflags = O_CREAT,
 	};
 	struct pair_options opt = { .create_qp = create_xrc };
-	struct ib_uverbs_post_send_resp resp;
-	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		struct ib_uverbs_post_send cmd;
-	} __attribute__((packed)) ring = {
-		.hdr.command = IB_USER_VERBS_CMD_POST_SEND,
-		.hdr.in_words = sizeof(ring) / 4,
-		.hdr.out_words = sizeof(resp) / 4,
-		.cmd.response = (uintptr_t)&resp,
-		.cmd.wqe_size = sizeof(struct ib_uverbs_send_wr),
-	};
 	struct pair pair;
-	int i;
 
 	xrcd = ibv_open_xrcd(b.ctx, &init);
 	if (!xrcd)
 		die("ibv_open_xrcd");
 	pair_create(&pair, &a, &b, &opt);
-	ring.cmd.qp_handle = pair.b.qp->handle;
-	for (i = 0; i < 2 * FIRST; i++)
-		if (write(b.ctx->cmd_fd, &ring, sizeof(ring)) != sizeof(ring))
-			die("a doorbell of an XRC target: %s", strerror(errno));
+	ring_often(pair.b.qp, IB_USER_VERBS_CMD_POST_SEND,
+		   sizeof(struct ib_uverbs_send_wr));
 	pair_destroy(&pair);
 	if (ibv_close_xrcd(xrcd))
 		die("ibv_close_xrcd");
+}
+
+static void ring_of_no_queue(enum ibv_qp_type of)
+{
+	struct pair_options opt = { .create_qp = create_queueless, .type = of };
+	struct pair pair;
+
+	pair_create(&pair, &a, &b, &opt);
+	ring_often(pair.b.qp, IB_USER_VERBS_CMD_POST_SEND,
+		   sizeof(struct ib_uverbs_send_wr));
+	ring_often(pair.b.qp, IB_USER_VERBS_CMD_POST_RECV,
+		   sizeof(struct ib_uverbs_recv_wr));
+	pair_destroy(&pair);
 }
 
 static void do_all(enum ibv_qp_type of)
@@ -386,6 +415,8 @@ int main(int argc, char **argv)
 	}
 	side_open_both(&a, &b);
 	ring_of_a_target();
+	ring_of_no_queue(IBV_QPT_RC);
+	ring_of_no_queue(IBV_QPT_UC);
 	do_all(IBV_QPT_RC);
 	do_all(IBV_QPT_UC);
 	side_close(&a);
