@@ -72,7 +72,7 @@ static bool may_receive(const struct medge_qp *qp, const struct medge_rx_l2 *l2)
 enum place {
 	PLACED,		/* or it cannot be */
 	LATER,		/* it is being copied, or its memory is absent: its frame is cared for */
-	FAILED,		/* the QP has, meanwhile, and the piece is of no matter */
+	FAILED,		/* the QP has, before or meanwhile: the piece is of no matter */
 };
 
 /* A piece that counts in qp->placing has been copied, or not. */
@@ -98,6 +98,9 @@ static enum place place(struct medge_qp *qp, struct sk_buff *skb,
 	bool locked = piece->op.len <= RX_COPY_LOCKED, given = false;
 	struct medge_absent absent = {};
 
+	/* What a frame of the same turn has led to: its receives are its user's again. */
+	if (qp->state == IB_QPS_ERR)
+		return FAILED;
 	if (locked) {
 		*nak = medge_place_piece(qp, skb, piece, true, NULL, &absent);
 		if (likely(!absent.mr))
