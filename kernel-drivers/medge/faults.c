@@ -101,9 +101,10 @@ static int bring(struct medge_qp *qp, struct medge_absent *absent)
 enum medge_nak medge_faults_place(struct medge_qp *qp, struct sk_buff *skb,
 				  const struct medge_piece *piece)
 {
-	enum medge_nak nak;
+	enum medge_nak nak = MEDGE_NAK_ACCESS;
 
-	for (;;) {
+	/* Of one that has stopped nobody is told, and nobody wants what is placed. */
+	while (!stopped(qp)) {
 		struct medge_absent absent = {};
 
 		/* Who waits until a region is used no more must not preempt us. */
@@ -111,8 +112,9 @@ enum medge_nak medge_faults_place(struct medge_qp *qp, struct sk_buff *skb,
 		nak = medge_place_piece(qp, skb, piece, false, NULL, &absent);
 		local_bh_enable();
 		if (!absent.mr || bring(qp, &absent))
-			return nak;
+			break;
 	}
+	return nak;
 }
 
 /* The same for those who are asked whether they can go on, and may wait again. */

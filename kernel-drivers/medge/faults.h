@@ -67,7 +67,7 @@ bool medge_faults_wait(struct medge_qp *qp, enum medge_fault who, u8 opcode,
  */
 void medge_faults_hold(struct medge_qp *qp, struct sk_buff *skb);
 
-/* What medge_place_piece() does, however long it takes. Sleeps. */
+/* What medge_place_piece() does, however long it takes, unless the QP stops. Sleeps. */
 enum medge_nak medge_faults_place(struct medge_qp *qp, struct sk_buff *skb,
 				  const struct medge_piece *piece);
 
