@@ -252,10 +252,12 @@ struct ib_mr *medge_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 				u64 iova, int access, struct ib_dmah *dmah,
 				struct ib_udata *udata)
 {
-	struct medge_reg_mr_req req;
-	int err;
+	struct medge_reg_mr_req req = {};
+	int err = 0;
 
-	err = medge_udata_read(udata, &req, sizeof(req));
+	/* The kernel's own consumers have none, as RDS for what its callers map. */
+	if (udata)
+		err = medge_udata_read(udata, &req, sizeof(req));
 	if (err)
 		return ERR_PTR(err);
 	if (dmah || req.flags & ~MEDGE_REG_MR_NULL || req.reserved)
