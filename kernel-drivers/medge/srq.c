@@ -96,8 +96,9 @@ static struct medge_qp *next_waiting(struct medge_srq *srq)
 
 static void doorbell(struct medge_srq *srq)
 {
-	struct medge_qp *qp;
 	u32 n = MEDGE_MAX_QP;
+	struct medge_qp *qp;
+	bool waits;
 
 	spin_lock_bh(&srq->lock);
 	WRITE_ONCE(srq->ring.hdr->need_doorbell, MEDGE_DOORBELL_NONE);
@@ -106,8 +107,9 @@ static void doorbell(struct medge_srq *srq)
 	smp_mb();
 	while (n-- && (qp = next_waiting(srq))) {
 		medge_recv_doorbell(qp);
+		waits = !list_empty_careful(&qp->srq_waits);
 		medge_qp_put(qp);
-		if (!list_empty_careful(&qp->srq_waits))
+		if (waits)
 			break;
 	}
 }
