@@ -486,6 +486,10 @@ void medge_poller_remove(struct medge_qp *qp)
 	mutex_lock(&poller->lock);
 	list_del_init(&qp->polled.entry);
 	list_del_init(&qp->polled.turn);
+	/* Its frames still come, but the thread may be stopped from here on. */
+	spin_lock_bh(&qp->lock);
+	qp->polled.watched = false;
+	spin_unlock_bh(&qp->lock);
 	if (poller->trial.qp == qp)
 		medge_trial_end(&poller->trial);
 	mutex_unlock(&poller->lock);
