@@ -296,6 +296,15 @@ static void store_attr(struct medge_qp *qp, const struct ib_qp_attr *attr,
 	to->ah_attr.grh.sgid_attr = NULL;
 }
 
+/* It may change in any state, and what is received goes on. */
+static void set_rnr_timer(struct medge_qp *qp)
+{
+	spin_lock_bh(&qp->lock);
+	if (qp->conn)
+		medge_conn_set_rnr_timer(qp->conn, qp->attr.min_rnr_timer);
+	spin_unlock_bh(&qp->lock);
+}
+
 static bool is_unacked(const struct medge_qp *qp)
 {
 	return medge_qp_is_ud(qp) || medge_qp_is_uc(qp);
@@ -375,6 +384,8 @@ static int modify(struct medge_qp *qp, struct ib_qp_attr *attr, int mask)
 	if (err)
 		return err;
 	store_attr(qp, attr, mask);
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		set_rnr_timer(qp);
 	return enter_state(qp, cur, next, tell);
 }
 

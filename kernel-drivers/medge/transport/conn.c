@@ -92,6 +92,11 @@ void medge_conn_enable_send(struct medge_conn *c,
 	c->can_send = true;
 }
 
+void medge_conn_set_rnr_timer(struct medge_conn *c, u8 code)
+{
+	c->cfg.rnr_timer = code;
+}
+
 void medge_conn_set_user(struct medge_conn *c, void *user)
 {
 	c->user = user;

@@ -299,6 +299,9 @@ const struct medge_conn_stats *medge_conn_stats(const struct medge_conn *c);
 void medge_conn_enable_send(struct medge_conn *c,
 			    const struct medge_conn_config *cfg, u64 now);
 
+/* That of its configuration may change at any time. */
+void medge_conn_set_rnr_timer(struct medge_conn *c, u8 code);
+
 /* By which rule runs are given to paths. */
 enum medge_scheduler {
 	MEDGE_SCHED_ROUND_ROBIN,	/* one run each, in turn */
