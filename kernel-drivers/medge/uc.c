@@ -91,7 +91,8 @@ static bool begin_message(struct medge_qp *qp)
 	qp->uc.sending = true;
 	qp->uc.tx_index = index;
 	qp->uc.tx_offset = 0;
-	qp->uc.seg_len = medge_rails_room(qp->dev, MEDGE_HDR_LEN);
+	qp->uc.seg_len = min_t(u32, medge_rails_room(qp->dev, MEDGE_HDR_LEN),
+			       MEDGE_RUN_MAX);
 	return true;
 }
 
