@@ -238,6 +238,8 @@ static bool values_are_ok(const struct ib_qp_attr *attr, int mask)
 	if (mask & IB_QP_PATH_MTU &&
 	    (attr->path_mtu < IB_MTU_256 || attr->path_mtu > IB_MTU_4096))
 		return false;
+	if (mask & IB_QP_DEST_QPN && attr->dest_qp_num >= BIT(24))
+		return false;
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC &&
 	    attr->max_rd_atomic > MEDGE_MAX_RD_ATOMIC)
 		return false;

@@ -1343,6 +1343,11 @@ static void state_machine(void)
 	opt.path_mtu = 200;
 	check(end_to_rtr(&p.a, &p.b, &opt), "path MTU 200");
 	opt.path_mtu = 0;
+	if (!type_is("rxe")) {
+		p.b.qp->qp_num |= 1u << 24;
+		check_ret(end_to_rtr(&p.a, &p.b, &opt), EINVAL);
+		p.b.qp->qp_num &= ~(1u << 24);
+	}
 	check(state_of(&p.a) == IBV_QPS_INIT, "a refused change was made");
 	check_ret(end_to_rtr(&p.a, &p.b, &opt), 0);
 	check_ret(end_to_init(&p.a, &opt), EINVAL);
