@@ -33,6 +33,8 @@ static struct medge_early *unlink_first(struct medge_qp *qp)
 
 	order->early = early->next;
 	order->nearly--;
+	if (!order->early)
+		order->until = 0;
 	medge_held_sub(&qp->dev->held, &qp->held_bytes, early->skb);
 	return early;
 }
@@ -49,7 +51,6 @@ void medge_order_drop(struct medge_qp *qp)
 {
 	while (qp->uc.order.early)
 		drop_first(qp);
-	qp->uc.order.until = 0;
 }
 
 void medge_order_skip(struct medge_qp *qp)
