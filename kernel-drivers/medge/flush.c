@@ -121,18 +121,24 @@ void medge_flush_rq(struct medge_qp *qp)
 	flush_rq_posted(qp);
 }
 
+void medge_qp_flush(struct medge_qp *qp)
+{
+	qp->flush_late = false;
+	medge_flush_sq(qp);
+	medge_flush_rq(qp);
+	/* It takes no more of its SRQ's receives, and has given back what it took. */
+	if (qp->srq && !qp->flush_late)
+		medge_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
+}
+
 void medge_qp_fail(struct medge_qp *qp, int event)
 {
 	if (qp->state == IB_QPS_ERR || qp->state == IB_QPS_RESET)
 		return;
 	qp->state = IB_QPS_ERR;
-	medge_flush_sq(qp);
-	medge_flush_rq(qp);
+	medge_qp_flush(qp);
 	if (event >= 0)
 		medge_qp_event(qp, event);
-	/* It takes no more of its SRQ's receives. */
-	if (qp->srq)
-		medge_qp_event(qp, IB_EVENT_QP_LAST_WQE_REACHED);
 }
 
 void medge_qp_event(struct medge_qp *qp, enum ib_event_type type)

@@ -351,6 +351,8 @@ void medge_recv_snapshot(struct medge_qp *qp, struct medge_recv_snap *snap,
 /* Complete all that is posted with IB_WC_WR_FLUSH_ERR. Under qp->lock, state ERR. */
 void medge_flush_sq(struct medge_qp *qp);
 void medge_flush_rq(struct medge_qp *qp);
+/* Both, now or when nothing is being placed; then its SRQ hears of it. */
+void medge_qp_flush(struct medge_qp *qp);
 /* To state ERR, with a flush, and an async event unless @event is negative. Under qp->lock. */
 void medge_qp_fail(struct medge_qp *qp, int event);
 /* Raise an async event, soon. Any context. */

@@ -82,11 +82,8 @@ static enum place end_placing(struct medge_qp *qp)
 	qp->placing--;
 	if (qp->state != IB_QPS_ERR)
 		return PLACED;
-	if (qp->flush_late && !qp->placing) {
-		qp->flush_late = false;
-		medge_flush_sq(qp);
-		medge_flush_rq(qp);
-	}
+	if (qp->flush_late && !qp->placing)
+		medge_qp_flush(qp);
 	return FAILED;
 }
 
