@@ -103,7 +103,7 @@ enum medge_nak medge_faults_place(struct medge_qp *qp, struct sk_buff *skb,
 {
 	enum medge_nak nak = MEDGE_NAK_ACCESS;
 
-	/* Of one that has stopped nobody is told, and nobody wants what is placed. */
+	/* When it has stopped, nobody wants what is placed, nor is to be told that it was. */
 	while (!stopped(qp)) {
 		struct medge_absent absent = {};
 

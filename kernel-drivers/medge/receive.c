@@ -95,7 +95,7 @@ static enum place place(struct medge_qp *qp, struct sk_buff *skb,
 	bool locked = piece->op.len <= RX_COPY_LOCKED, given = false;
 	struct medge_absent absent = {};
 
-	/* What a frame of the same turn has led to: its receives are its user's again. */
+	/* An op before it may have done that, and the QP's receives are its user's again. */
 	if (qp->state == IB_QPS_ERR)
 		return FAILED;
 	if (locked) {

@@ -134,7 +134,7 @@ void medge_request_complete(struct medge_conn *c)
 
 		if (status == MEDGE_OK && !op_done(c, op_no))
 			return;
-		/* A piece that came twice, or before an error, is not to be there later than that. */
+		/* A piece that came twice, or before an error, is not to come after that. */
 		if (medge_sop(c, op_no)->busy)
 			return;
 		c->op_oldest++;
