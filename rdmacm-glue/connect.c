@@ -77,21 +77,16 @@ static struct rdma_conn_param conn_param(const struct half *half,
 	};
 }
 
-/* Who sees the state finds the error there; who comes too late leaves none. */
+/* The first one who knows why says why. */
 static bool leave_state(struct glue_connection *c, enum connection_state from,
 			enum connection_state to, int error)
 {
-	struct glue *g = c->glue;
-	bool won;
+	int unknown = -1;
 
-	pthread_mutex_lock(&g->change_lock);
-	won = c->state == from;
-	if (won) {
-		c->error = error;
-		c->state = to;
-	}
-	pthread_mutex_unlock(&g->change_lock);
-	return won;
+	if (c->state != from)
+		return false;
+	atomic_compare_exchange_strong(&c->error, &unknown, error);
+	return atomic_compare_exchange_strong(&c->state, &from, to);
 }
 
 static void start_failed(struct glue_connection *c, int error)
@@ -103,12 +98,13 @@ static void start_failed(struct glue_connection *c, int error)
 static void open_connection(struct glue_connection *c)
 {
 	struct glue *g = c->glue;
+	enum connection_state starting = CONNECTION_STARTING;
 	struct glue_connection **tail;
 
 	c->heard_ms = now_ms();
 	pthread_mutex_lock(&g->lock);
-	if (leave_state(c, CONNECTION_STARTING, CONNECTION_OPEN, -1) &&
-	    c->passive) {
+	if (atomic_compare_exchange_strong(&c->state, &starting,
+					   CONNECTION_OPEN) && c->passive) {
 		for (tail = &g->waiting; *tail; tail = &(*tail)->next)
 			;
 		*tail = c;
