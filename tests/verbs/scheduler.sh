@@ -4,7 +4,7 @@
 # The schedulers in sysfs: all are listed, the chosen one is in brackets, what is
 # none is refused, and one takes over from the other under traffic.
 #
-# lab beside: --rails 3 --mtu 9000
+# lab: --rails 3 --mtu 9000
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
