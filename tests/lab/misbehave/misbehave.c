@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Does on purpose what the lab must notice: insmod misbehave.ko what=NAME. */
 #include <linux/delay.h>
+#include <linux/kasan.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/panic.h>
 #include <linux/slab.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
+#include <linux/vmalloc.h>
 
 static char *what = "";
 module_param(what, charp, 0);
@@ -76,6 +79,25 @@ static void leak(void)
 	last = NULL;
 }
 
+/* No misbehaviour: what KASAN knows of an area stays when those on both its sides are given back. */
+static void free_neighbours(void)
+{
+#ifdef CONFIG_KASAN_VMALLOC
+	char *area[32];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(area); i++)
+		area[i] = vmalloc(SZ_64K - 64);
+	for (i = 0; i < ARRAY_SIZE(area); i += 2)
+		vfree(area[i]);
+	vm_unmap_aliases();
+	for (i = 1; i < ARRAY_SIZE(area); i += 2) {
+		WARN_ON(area[i] && !*(u8 *)kasan_mem_to_shadow(area[i] + SZ_64K - 64));
+		vfree(area[i]);
+	}
+#endif
+}
+
 static const struct {
 	const char *name;
 	void (*act)(void);
@@ -88,6 +110,7 @@ static const struct {
 	{ "invert_locks", invert_locks },
 	{ "sleep_atomic", sleep_atomic },
 	{ "leak", leak },
+	{ "free_neighbours", free_neighbours },
 };
 
 static int __init misbehave_init(void)
