@@ -109,6 +109,7 @@ void medge_recv_done(struct medge_qp *qp, struct medge_recv_snap *snap,
 	snap->valid = false;
 	medge_ring_done(&qp->rq, snap->index + 1);
 	medge_recv_cqe(qp, snap, cqe, solicited);
+	medge_snaps_leave(&qp->rq_snaps, snap->index);
 }
 
 static void recv_complete(struct medge_qp *qp, struct medge_recv_snap *snap,
@@ -238,9 +239,9 @@ static void op_refused(struct medge_conn *c, const struct medge_op *op,
 	if (qp->state == IB_QPS_ERR)
 		return;
 	/* All before it are performed, so its receive is the oldest. */
-	if (op_consumes(op) && qp->rq_snaps)
-		snap = medge_snap_recv(qp, qp->rq.done);
-	if (snap && medge_snap_is_taken(snap, qp->rq.done)) {
+	if (op_consumes(op) && qp->rq_snaps.size)
+		snap = medge_snap_taken(qp, qp->rq.done);
+	if (snap) {
 		if (snap->status)
 			status = snap->status;
 		if (status)
@@ -272,10 +273,11 @@ void medge_send_complete(struct medge_qp *qp, u64 wr_id, u8 opcode,
 void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
 		     enum medge_status status)
 {
-	medge_ring_done(&qp->sq, snap->index + 1);
+	medge_ring_done(&qp->sq, qp->sq.done + 1);
 	if (status || snap->wqe.flags & MEDGE_WQE_SIGNALED)
 		medge_send_complete(qp, snap->wqe.wr_id, snap->wqe.opcode,
 				    snap->len, wc_status[status]);
+	medge_snaps_leave(&qp->sq_snaps, qp->op_base + qp->sq.done - 1);
 	medge_qp_drained(qp);
 }
 

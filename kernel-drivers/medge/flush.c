@@ -14,6 +14,7 @@ static void flush_sq_taken(struct medge_qp *qp)
 		medge_ring_done(&qp->sq, qp->sq.done + 1);
 		medge_send_complete(qp, snap->wqe.wr_id, snap->wqe.opcode, 0,
 				    IB_WC_WR_FLUSH_ERR);
+		medge_snaps_leave(&qp->sq_snaps, qp->op_base + qp->sq.done - 1);
 	}
 }
 
@@ -34,6 +35,7 @@ static void flush_sq_posted(struct medge_qp *qp)
 			opcode = MEDGE_WQE_WRITE;
 		medge_ring_done(&qp->sq, qp->sq.cons);
 		medge_send_complete(qp, wr_id, opcode, 0, IB_WC_WR_FLUSH_ERR);
+		medge_snaps_leave(&qp->sq_snaps, qp->op_base + qp->sq.done - 1);
 	}
 }
 
@@ -61,21 +63,22 @@ static void flush_rq_posted(struct medge_qp *qp)
 	u32 n = smp_load_acquire(&rq->hdr->prod) - rq->done;
 
 	for (n = min(n, rq->mask + 1); n; n--) {
-		struct medge_recv_snap *snap = medge_snap_recv(qp, rq->done);
+		struct medge_recv_snap *snap = medge_snap_taken(qp, rq->done);
 		struct medge_recv_wqe *wqe = medge_ring_entry(rq, rq->done);
 		struct medge_cqe cqe = {
-			.wr_id = snap->valid ? snap->wr_id :
-					       READ_ONCE(wqe->wr_id),
+			.wr_id = snap ? snap->wr_id : READ_ONCE(wqe->wr_id),
 			.status = IB_WC_WR_FLUSH_ERR,
 			.opcode = IB_WC_RECV,
 			.qp_num = qp->qpn,
 			.timestamp = qp->now,
 		};
 
-		snap->valid = false;
+		if (snap)
+			snap->valid = false;
 		medge_ring_done(rq, rq->done + 1);
 		rq->prod = rq->done;
 		medge_recv_cqe(qp, snap, &cqe, true);
+		medge_snaps_leave(&qp->rq_snaps, rq->done - 1);
 	}
 }
 
@@ -84,8 +87,8 @@ static void flush_srq_taken(struct medge_qp *qp)
 {
 	u32 i;
 
-	for (i = 0; i <= qp->rq.mask; i++) {
-		struct medge_recv_snap *snap;
+	for (i = 0; i <= qp->rq_snaps.mask; i++) {
+		struct medge_recv_snap *snap = medge_snap_taken(qp, qp->rq.done + i);
 		struct medge_cqe cqe = {
 			.status = IB_WC_WR_FLUSH_ERR,
 			.opcode = IB_WC_RECV,
@@ -93,8 +96,7 @@ static void flush_srq_taken(struct medge_qp *qp)
 			.timestamp = qp->now,
 		};
 
-		snap = medge_snap_recv(qp, qp->rq.done + i);
-		if (!snap->valid)
+		if (!snap)
 			continue;
 		snap->valid = false;
 		cqe.wr_id = snap->wr_id;
@@ -104,7 +106,7 @@ static void flush_srq_taken(struct medge_qp *qp)
 
 void medge_flush_rq(struct medge_qp *qp)
 {
-	if (!qp->rq_snaps)
+	if (!qp->rq_snaps.size)
 		return;
 	if (qp->placing) {
 		qp->flush_late = true;

@@ -6,6 +6,7 @@
 #include "ah.h"
 #include "device.h"
 #include "qp.h"
+#include "snap.h"
 #include "uc.h"
 
 /* ---- the connection ---- */
@@ -134,24 +135,11 @@ static void free_connection(struct medge_qp *qp)
 	qp->member = NULL;
 }
 
-/* Receives that were taken from the ring are forgotten with it. */
-static void forget_receives(struct medge_qp *qp)
-{
-	u32 i;
-
-	if (!qp->rq_snaps)
-		return;
-	for (i = 0; i <= qp->rq.mask; i++) {
-		struct medge_recv_snap *snap =
-			qp->rq_snaps + (size_t)i * qp->rq_snap_size;
-
-		snap->valid = false;
-	}
-}
-
 void medge_qp_reset_rings(struct medge_qp *qp)
 {
-	forget_receives(qp);
+	/* What was taken from the rings is forgotten with them. */
+	medge_snaps_empty(&qp->sq_snaps);
+	medge_snaps_empty(&qp->rq_snaps);
 	medge_ring_reset(&qp->sq);
 	medge_ring_reset(&qp->rq);
 	WRITE_ONCE(qp->polled.prod, 0);

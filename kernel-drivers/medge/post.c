@@ -120,7 +120,6 @@ enum medge_status medge_post_snapshot(struct medge_qp *qp,
 	/* From here on, nothing that has been read is read again. */
 	barrier();
 	snap->len = 0;
-	snap->index = index;
 	if (qp->sq_sig_all)
 		snap->wqe.flags |= MEDGE_WQE_SIGNALED;
 	if (snap->wqe.opcode >= MEDGE_WQE_OPCODES ||
@@ -297,7 +296,8 @@ void medge_post_take(struct medge_qp *qp)
 		n = medge_conn_send_room(qp->conn, n);
 	/* A WQE that fails at once takes the QP out of RTS, and flushes. */
 	while (n-- && qp->state == IB_QPS_RTS &&
-	       !fenced_local(qp, qp->sq.cons))
+	       !fenced_local(qp, qp->sq.cons) &&
+	       medge_snaps_enter(&qp->sq_snaps, medge_conn_next_op(qp->conn)))
 		submit(qp, qp->sq.cons++);
 	medge_ring_show_taken(&qp->sq);
 }
@@ -313,9 +313,14 @@ bool medge_post_idle(struct medge_qp *qp)
 		return true;
 	if (qp->unsent || !medge_conn_send_room(qp->conn, 1))
 		return true;
-	/* What is taken before it has to complete, which an ack will tell. */
-	if (medge_ring_posted(&qp->sq) && fenced_local(qp, qp->sq.cons))
-		return true;
+	if (medge_ring_posted(&qp->sq)) {
+		/* No memory; but what is under way leaves some. */
+		if (!medge_snaps_enter(&qp->sq_snaps, medge_conn_next_op(qp->conn)))
+			return qp->sq.done != qp->sq.cons;
+		/* What is taken before it has to complete, which an ack will tell. */
+		if (fenced_local(qp, qp->sq.cons))
+			return true;
+	}
 	/* The poller looks again when there is more. */
 	if (qp->polled.watched)
 		return true;

@@ -6,6 +6,7 @@
 #include "compat.h"
 #include "device.h"
 #include "qp.h"
+#include "snap.h"
 #include "srq.h"
 #include "verbs.h"
 
@@ -45,10 +46,19 @@ static int check_init(const struct ib_qp_init_attr *init,
 	return 0;
 }
 
+/*
+ * It has no acks to come that would have it look again for memory; but all it needs
+ * is one slot.
+ */
+static bool sends_one_at_a_time(const struct medge_qp *qp)
+{
+	return medge_qp_is_uc(qp) || medge_qp_is_ud(qp);
+}
+
 static int create_sq(struct medge_qp *qp, struct ib_qp_cap *cap,
 		     struct ib_ucontext *uctx, struct medge_ring_map *map)
 {
-	u32 data, entries, shift;
+	u32 data, shift;
 	int err;
 
 	if (!cap->max_send_wr)
@@ -65,11 +75,18 @@ static int create_sq(struct medge_qp *qp, struct ib_qp_cap *cap,
 	cap->max_inline_data = min_t(u32, MEDGE_MAX_INLINE,
 				     BIT(shift) - sizeof(struct medge_send_wqe));
 	qp->max_inline = cap->max_inline_data;
-	entries = min_t(u32, map->nentries, MEDGE_OP_WINDOW);
-	qp->sq_snap_mask = entries - 1;
-	qp->sq_snap_size = sizeof(struct medge_send_snap) + BIT(shift) -
-			   sizeof(struct medge_send_wqe);
-	return 0;
+	return medge_snaps_init(&qp->sq_snaps, BIT(shift),
+				min_t(u32, map->nentries, MEDGE_OP_WINDOW),
+				sends_one_at_a_time(qp));
+}
+
+/* @sges: of a receive. */
+static int create_rq_snaps(struct medge_qp *qp, u32 sges)
+{
+	return medge_snaps_init(&qp->rq_snaps,
+				sizeof(struct medge_recv_snap) +
+				sges * sizeof(struct medge_sge),
+				min_t(u32, qp->rq.mask + 1, MEDGE_OP_WINDOW), true);
 }
 
 static int create_rq(struct medge_qp *qp, struct ib_qp_cap *cap,
@@ -88,13 +105,11 @@ static int create_rq(struct medge_qp *qp, struct ib_qp_cap *cap,
 		return err;
 
 	cap->max_recv_wr = map->nentries;
-	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
-			   cap->max_recv_sge * sizeof(struct medge_sge);
-	return 0;
+	return create_rq_snaps(qp, cap->max_recv_sge);
 }
 
 /* The receives are another's: only those taken from it are kept here. */
-static void use_srq(struct medge_qp *qp, struct ib_srq *ibsrq,
+static int use_srq(struct medge_qp *qp, struct ib_srq *ibsrq,
 		    struct ib_qp_cap *cap)
 {
 	struct medge_srq *srq = to_medge_srq(ibsrq);
@@ -105,64 +120,32 @@ static void use_srq(struct medge_qp *qp, struct ib_srq *ibsrq,
 	qp->max_recv_sge = srq->max_sge;
 	qp->rq.mask = MEDGE_OP_WINDOW - 1;
 	qp->rq.shift = srq->ring.shift;
-	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
-			   srq->max_sge * sizeof(struct medge_sge);
+	return create_rq_snaps(qp, srq->max_sge);
 }
 
 /* An XRC target sends nothing, and takes receives from SRQs of any size. */
-static void use_srqs(struct medge_qp *qp, struct ib_qp_cap *cap)
+static int use_srqs(struct medge_qp *qp, struct ib_qp_cap *cap)
 {
 	*cap = (struct ib_qp_cap) {};
 	qp->max_recv_sge = MEDGE_MAX_SGE;
 	qp->rq.mask = MEDGE_OP_WINDOW - 1;
-	qp->rq_snap_size = sizeof(struct medge_recv_snap) +
-			   MEDGE_MAX_SGE * sizeof(struct medge_sge);
-}
-
-static int create_rings(struct medge_qp *qp, struct ib_qp_init_attr *init,
-			struct ib_ucontext *uctx,
-			struct medge_create_qp_resp *resp)
-{
-	int err;
-
-	if (init->qp_type == IB_QPT_XRC_TGT) {
-		use_srqs(qp, &init->cap);
-		return 0;
-	}
-	err = create_sq(qp, &init->cap, uctx, &resp->sq);
-	if (err || init->qp_type == IB_QPT_XRC_INI)
-		return err;
-	if (!init->srq)
-		return create_rq(qp, &init->cap, uctx, &resp->rq);
-	use_srq(qp, init->srq, &init->cap);
-	return 0;
-}
-
-static size_t sq_snap_bytes(const struct medge_qp *qp)
-{
-	return qp->sq_snap_size * ((size_t)qp->sq_snap_mask + 1);
-}
-
-static size_t rq_snap_bytes(const struct medge_qp *qp)
-{
-	return qp->rq_snap_size * ((size_t)qp->rq.mask + 1);
+	return create_rq_snaps(qp, MEDGE_MAX_SGE);
 }
 
 static int create_queues(struct medge_qp *qp, struct ib_qp_init_attr *init,
 			 struct ib_ucontext *uctx,
 			 struct medge_create_qp_resp *resp)
 {
-	int err = create_rings(qp, init, uctx, resp);
+	int err;
 
-	if (err || !(qp->sq_snap_size || qp->rq_snap_size))
+	if (init->qp_type == IB_QPT_XRC_TGT)
+		return use_srqs(qp, &init->cap);
+	err = create_sq(qp, &init->cap, uctx, &resp->sq);
+	if (err || init->qp_type == IB_QPT_XRC_INI)
 		return err;
-	qp->sq_snaps = kvzalloc(sq_snap_bytes(qp) + rq_snap_bytes(qp),
-				GFP_KERNEL_ACCOUNT);
-	if (!qp->sq_snaps)
-		return -ENOMEM;
-	if (qp->rq_snap_size)
-		qp->rq_snaps = qp->sq_snaps + sq_snap_bytes(qp);
-	return 0;
+	if (!init->srq)
+		return create_rq(qp, &init->cap, uctx, &resp->rq);
+	return use_srq(qp, init->srq, &init->cap);
 }
 
 static void destroy_queues(struct medge_qp *qp)
@@ -170,7 +153,8 @@ static void destroy_queues(struct medge_qp *qp)
 	medge_pin_release(&qp->pin);
 	medge_ring_destroy(&qp->sq);
 	medge_ring_destroy(&qp->rq);
-	kvfree(qp->sq_snaps);
+	medge_snaps_fini(&qp->sq_snaps);
+	medge_snaps_fini(&qp->rq_snaps);
 	medge_quota_give(&qp->process, MEDGE_QUOTA_QP);
 }
 
@@ -217,10 +201,13 @@ static void init_qp(struct medge_qp *qp, const struct ib_qp_init_attr *init,
 	INIT_LIST_HEAD(&qp->srq_waits);
 }
 
-/* What its process does not see of it; of the connection even before there is one. */
+/*
+ * What its process does not see of it, at most; of the connection even before there
+ * is one.
+ */
 static size_t hidden_bytes(const struct medge_qp *qp)
 {
-	size_t bytes = sq_snap_bytes(qp) + rq_snap_bytes(qp);
+	size_t bytes = medge_snaps_most(&qp->sq_snaps) + medge_snaps_most(&qp->rq_snaps);
 
 	if (!medge_qp_is_uc(qp) && !medge_qp_is_ud(qp))
 		bytes += medge_conn_size();

@@ -40,16 +40,46 @@ struct medge_uc {
 	struct medge_order order;
 };
 
-/* A send WQE taken from the ring, once and for all; slot op_no & snap_mask. */
+/**
+ * struct medge_snaps - a ring of slots for WQEs that are under way
+ * @chunks: that of slot i is number i >> @shift; NULL: none of its slots is in use
+ * @spare: chunks that are not in use; each begins with the next one's address
+ * @size: bytes of a slot
+ * @mask: that of number n is slot n & @mask
+ * @end: behind the last number that has entered
+ * @attached: chunks that are
+ * @shift: log2 of a chunk's slots
+ *
+ * Few are under way mostly, of those that could be; so there are as many chunks as
+ * have ever been in use at a time. None is moved: who copies without the QP's lock
+ * reads in them where to.
+ */
+struct medge_snaps {
+	void **chunks;
+	void *spare;
+	u32 size, mask, end;
+	u16 attached;
+	u8 shift;
+};
+
+/*
+ * A send WQE taken from the ring, once and for all; slot op_no. A power of two as
+ * the entry is, so that chunks of them are.
+ */
 struct medge_send_snap {
-	struct medge_send_wqe wqe;	/* num_sge, inline_len are checked */
-	u32 len;			/* of the message */
-	u32 index;			/* SQ index */
+	union {
+		struct medge_send_wqe wqe;	/* num_sge, inline_len are checked */
+		struct {
+			u8 before_reserved[offsetof(struct medge_send_wqe, reserved)];
+			u32 len;		/* of the message */
+		};
+	};
 	/* SGEs or inline data follow: (1 << sq.shift) - sizeof(wqe) bytes */
 	u8 data[] __aligned(8);
 };
+static_assert(sizeof(struct medge_send_snap) == sizeof(struct medge_send_wqe));
 
-/* A receive WQE taken from the ring; slot index & rq.mask. */
+/* A receive WQE taken from the ring; slot index. */
 struct medge_recv_snap {
 	u64 wr_id;
 	const struct ib_pd *pd;		/* of its memory; only to compare with */
@@ -105,8 +135,8 @@ struct medge_gathered {
  * @refused: in ERR because of the peer, which may still ask for the NAK
  * @flush_late: flush as soon as @placing is 0
  * @reaped: SQ ring index up to which flush has completed WQEs
- * @sq_snaps, @rq_snaps: the latter behind the former, or NULL (snap size is
- *                       1 << shift plus the snap's own fields)
+ * @sq_snaps: of WQEs that @conn has, or that are being sent
+ * @rq_snaps: of receives that messages have begun to come for
  * @kpost: if it is a kernel consumer's
  * @pin: the process that made it, for all of it but the rings
  * @process: whose one QP of so many it is
@@ -149,10 +179,7 @@ struct medge_qp {
 	struct medge_ring rq;
 	struct medge_srq *srq;
 	struct list_head srq_waits;	/* in srq->waiting; empty: it is not */
-	void *sq_snaps;
-	u32 sq_snap_size, sq_snap_mask;
-	void *rq_snaps;
-	u32 rq_snap_size;
+	struct medge_snaps sq_snaps, rq_snaps;
 	u32 max_sge, max_recv_sge, max_inline;
 	struct ib_qp_attr attr;		/* what modify said, for query */
 	struct ib_qp_init_attr init;

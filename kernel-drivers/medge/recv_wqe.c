@@ -103,16 +103,14 @@ static bool xrc_take(struct medge_qp *qp, struct medge_recv_snap *snap,
 /* Messages that overtake others leave them the receives that come first. */
 static struct medge_recv_snap *srq_take(struct medge_qp *qp, u32 index)
 {
-	struct medge_recv_snap *snap;
-	u32 i = qp->rq.done;
+	u32 i;
 
-	do {
-		snap = medge_snap_recv(qp, i);
-		if (!medge_snap_is_taken(snap, i) &&
-		    !medge_srq_take(qp->srq, qp, snap, i))
+	for (i = qp->rq.done; i - 1 != index; i++)
+		if (!medge_snap_taken(qp, i) &&
+		    (!medge_snaps_enter(&qp->rq_snaps, i) ||
+		     !medge_srq_take(qp->srq, qp, medge_snap_recv(qp, i), i)))
 			return NULL;
-	} while (i++ != index);
-	return snap;
+	return medge_snap_recv(qp, index);
 }
 
 struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index,
@@ -122,13 +120,18 @@ struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index,
 	u32 ahead = index - rq->done;
 	struct medge_recv_snap *snap;
 
-	if (!qp->rq_snaps || ahead > rq->mask)
+	if (!qp->rq_snaps.size || ahead > qp->rq_snaps.mask)
 		return NULL;
-	snap = medge_snap_recv(qp, index);
-	if (medge_snap_is_taken(snap, index))
+	snap = medge_snap_taken(qp, index);
+	if (snap)
 		return snap;
 	if (qp->srq)
 		return srq_take(qp, index);
+	/* What there always is memory for is for the oldest: others wait for that. */
+	if (!medge_snaps_enter(&qp->rq_snaps, rq->done) ||
+	    !medge_snaps_enter(&qp->rq_snaps, index))
+		return NULL;
+	snap = medge_snap_recv(qp, index);
 	if (medge_qp_is_xrc_tgt(qp))
 		return xrc_take(qp, snap, index, srqn) ? snap : NULL;
 	if (!recv_await(qp, ahead))

@@ -277,7 +277,7 @@ void medge_recv_doorbell(struct medge_qp *qp)
 	qp->now = ktime_get_ns();
 	if (qp->state == IB_QPS_ERR) {
 		medge_flush_rq(qp);
-	} else if (qp->rq_snaps) {
+	} else if (qp->rq_snaps.size) {
 		medge_late_recv_rang(qp);
 		medge_recv_look(qp, &used);
 	}

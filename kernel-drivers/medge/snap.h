@@ -6,24 +6,73 @@
 #include "qp.h"
 #include "srq.h"
 
+/*
+ * All slots of @entries, a power of two, of @size bytes each. @reserve: there is
+ * always memory for the oldest of them.
+ * Return: 0 or -ENOMEM; medge_snaps_fini() is called in any case.
+ */
+int medge_snaps_init(struct medge_snaps *s, size_t size, u32 entries, bool reserve);
+/* @s may be zeros. */
+void medge_snaps_fini(struct medge_snaps *s);
+/* None is under way any more. */
+void medge_snaps_empty(struct medge_snaps *s);
+/* Bytes, if all are under way. */
+size_t medge_snaps_most(const struct medge_snaps *s);
+bool medge_snaps_attach(struct medge_snaps *s, u32 n);
+void medge_snaps_detach(struct medge_snaps *s, u32 n);
+
+static inline bool medge_snaps_has(const struct medge_snaps *s, u32 n)
+{
+	return s->chunks[(n & s->mask) >> s->shift];
+}
+
+/* Number @n comes, too. False: there is no memory for it. */
+static inline bool medge_snaps_enter(struct medge_snaps *s, u32 n)
+{
+	if (unlikely(!medge_snaps_has(s, n)) && !medge_snaps_attach(s, n))
+		return false;
+	if ((s32)(n - s->end) >= 0)
+		s->end = n + 1;
+	return true;
+}
+
+/* Number @n, the oldest, is over; what was in its slot may not be there any more. */
+static inline void medge_snaps_leave(struct medge_snaps *s, u32 n)
+{
+	if (!((n + 1) & (BIT(s->shift) - 1)))
+		medge_snaps_detach(s, n);
+}
+
+/* That has entered. */
+static inline void *medge_snaps_slot(const struct medge_snaps *s, u32 n)
+{
+	return s->chunks[(n & s->mask) >> s->shift] +
+	       (size_t)(n & (BIT(s->shift) - 1)) * s->size;
+}
+
 static inline struct medge_send_snap *medge_snap_send(const struct medge_qp *qp,
 						      u32 op_no)
 {
-	return qp->sq_snaps +
-	       (size_t)(op_no & qp->sq_snap_mask) * qp->sq_snap_size;
+	return medge_snaps_slot(&qp->sq_snaps, op_no);
 }
 
 static inline struct medge_recv_snap *medge_snap_recv(const struct medge_qp *qp,
 						      u32 index)
 {
-	return qp->rq_snaps + (size_t)(index & qp->rq.mask) * qp->rq_snap_size;
+	return medge_snaps_slot(&qp->rq_snaps, index);
 }
 
-/* What @snap holds is receive @index, and not an older one in its place. */
-static inline bool medge_snap_is_taken(const struct medge_recv_snap *snap,
-				       u32 index)
+/* Receive @index, if it has been taken; NULL: not, or it is over. */
+static inline struct medge_recv_snap *medge_snap_taken(const struct medge_qp *qp,
+						       u32 index)
 {
-	return snap->valid && snap->index == index;
+	struct medge_recv_snap *snap;
+
+	if (!medge_snaps_has(&qp->rq_snaps, index))
+		return NULL;
+	snap = medge_snap_recv(qp, index);
+	/* And not an older one in its place. */
+	return snap->valid && snap->index == index ? snap : NULL;
 }
 
 /* The send snapshot's SGEs; it has wqe.num_sge, and none if it is inline. */

@@ -79,7 +79,10 @@ static bool begin_message(struct medge_qp *qp)
 		return true;
 	if (!medge_ring_posted(&qp->sq))
 		return false;
-	index = qp->sq.cons++;
+	index = qp->sq.cons;
+	if (!medge_snaps_enter(&qp->sq_snaps, index))
+		return false;
+	qp->sq.cons++;
 	snap = medge_snap_send(qp, index);
 	status = medge_post_snapshot(qp, snap, index);
 	if (!status)
@@ -159,7 +162,7 @@ static bool send_frame(struct medge_qp *qp, u32 rail, struct sk_buff_head *out)
 			kfree_skb(skb);
 			qp->uc.tx_psn--;
 			if (absent.mr && medge_faults_wait(qp, MEDGE_FAULT_SEND, 0,
-							   snap->index, &absent))
+							   qp->uc.tx_index, &absent))
 				return false;
 			end_message(qp, snap, MEDGE_LOCAL_PROTECTION);
 			return true;

@@ -127,14 +127,20 @@ static void stop_sending(struct medge_qp *qp)
  */
 static bool take(struct medge_qp *qp, struct sk_buff_head *out)
 {
-	u32 index = qp->sq.cons++;
-	struct medge_send_snap *snap = medge_snap_send(qp, index);
-	enum medge_status status = medge_post_snapshot(qp, snap, index);
-	struct sk_buff *skb = NULL;
 	struct medge_absent absent = {};
+	struct sk_buff *skb = NULL;
+	struct medge_send_snap *snap;
+	enum medge_status status;
 	struct medge_av av;
 	bool gone = false;
+	u32 index;
 
+	index = qp->sq.cons;
+	if (!medge_snaps_enter(&qp->sq_snaps, index))
+		return false;
+	qp->sq.cons++;
+	snap = medge_snap_send(qp, index);
+	status = medge_post_snapshot(qp, snap, index);
 	if (!status)
 		status = check(qp, snap, &av);
 	if (!status)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # What an idle, connected RC QP costs in kernel memory, beside its rings: no more
-# than 8 KiB.
+# than 8 KiB, however deep its queues, with an SRQ too, and when it has been used.
 #
 #   qp_memory.sh [OPTIONS OF qp_memory]
 #
@@ -15,7 +15,12 @@ if [ "$TYPE" = siw ]; then
 	echo "siw's QPs are connected by a CM, whose own memory would count"
 	exit 77
 fi
-[ "$TYPE" != medge ] || [ $# != 0 ] || set -- --limit 8192
 p=$(program qp_memory) || exit
-run qp_memory 60 "$p" "$@"
+cases=('--depth 4' '--depth 128 --sends 20' '--depth 128 --sge 4 --sends 20' '--depth 512' '--depth 512 --srq --sends 20')
+[ $# = 0 ] || cases=("$*")
+for options in "${cases[@]}"; do
+	[ "$TYPE" != medge ] || [ $# != 0 ] || options+=" --limit 8192"
+	# shellcheck disable=SC2086 # several words
+	run qp_memory 60 "$p" $options
+done
 verdict
