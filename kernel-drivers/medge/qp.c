@@ -214,6 +214,17 @@ static size_t hidden_bytes(const struct medge_qp *qp)
 	return bytes;
 }
 
+/*
+ * On whose account it is. That of XRC which receives is a user's, too, but ib_core
+ * makes it without a word for whom: for the process that runs.
+ */
+static int charge(struct medge_qp *qp, struct ib_ucontext *uctx)
+{
+	if (medge_qp_is_xrc_tgt(qp))
+		return medge_quota_take_own(&qp->dev->quotas, MEDGE_QUOTA_QP, &qp->process);
+	return medge_quota_take(uctx, MEDGE_QUOTA_QP, &qp->process);
+}
+
 static int build_qp(struct medge_qp *qp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata)
 {
@@ -221,10 +232,10 @@ static int build_qp(struct medge_qp *qp, struct ib_qp_init_attr *init,
 	struct medge_create_qp_resp resp = {};
 	int err;
 
-	err = medge_quota_take(uctx, MEDGE_QUOTA_QP, &qp->process);
+	err = charge(qp, uctx);
 	if (!err)
 		err = create_queues(qp, init, uctx, &resp);
-	if (!err && udata)
+	if (!err && qp->process)
 		err = medge_pin_charge(&qp->pin, hidden_bytes(qp));
 	if (err)
 		return err;

@@ -103,16 +103,11 @@ void medge_process_put(struct medge_process *process)
 
 /* ---- what they have ---- */
 
-int medge_quota_take(struct ib_ucontext *uctx, enum medge_quota what,
-		     struct medge_process **whose)
+static int take(struct medge_process *process, enum medge_quota what,
+		struct medge_process **whose)
 {
-	struct medge_process *process;
 	int has;
 
-	*whose = NULL;
-	if (!uctx)
-		return 0;
-	process = container_of(uctx, struct medge_ucontext, ibuc)->process;
 	if (!process)
 		return -ENOMEM;
 	/* Who is refused is never counted, or another thread might be for it. */
@@ -124,6 +119,30 @@ int medge_quota_take(struct ib_ucontext *uctx, enum medge_quota what,
 	refcount_inc(&process->ref);
 	*whose = process;
 	return 0;
+}
+
+int medge_quota_take(struct ib_ucontext *uctx, enum medge_quota what,
+		     struct medge_process **whose)
+{
+	*whose = NULL;
+	if (!uctx)
+		return 0;
+	return take(container_of(uctx, struct medge_ucontext, ibuc)->process, what, whose);
+}
+
+int medge_quota_take_own(struct medge_quotas *quotas, enum medge_quota what,
+			 struct medge_process **whose)
+{
+	struct medge_process *process;
+	int err;
+
+	*whose = NULL;
+	if (!current->mm)
+		return 0;
+	process = medge_process_get(quotas);
+	err = take(process, what, whose);
+	medge_process_put(process);
+	return err;
 }
 
 void medge_quota_give(struct medge_process **whose, enum medge_quota what)

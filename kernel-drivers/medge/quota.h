@@ -52,6 +52,9 @@ void medge_process_put(struct medge_process *process);
  */
 int medge_quota_take(struct ib_ucontext *uctx, enum medge_quota what,
 		     struct medge_process **whose);
+/* As above, for the process that runs; a thread of the kernel's has no limit. */
+int medge_quota_take_own(struct medge_quotas *quotas, enum medge_quota what,
+			 struct medge_process **whose);
 /* And it is gone. *whose may be NULL, and is afterwards. */
 void medge_quota_give(struct medge_process **whose, enum medge_quota what);
 

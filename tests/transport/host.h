@@ -130,6 +130,7 @@ struct host {
 	u32 submitted;
 	u32 completed;		/* in order, so a count */
 	u32 peer_performed;	/* how many of them the peer has */
+	u32 targets;		/* asked for by the transport, again and again if there is none */
 	u32 first_op;
 	u32 recvs_wanted;	/* by its ops, at the peer */
 	u32 reads_out;

@@ -470,6 +470,7 @@ static void target(struct medge_conn *c, const struct medge_op *op,
 {
 	struct host *h = medge_conn_user(c);
 
+	h->targets++;
 	t->relaxed = false;
 	t->nak = op_is_send(op->opcode) ? send_target(h, op, t) :
 					  memory_target(h, op, t);

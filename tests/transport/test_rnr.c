@@ -41,6 +41,27 @@ static void send__is_delivered_when_a_receive_comes(void)
 	pair_free(&p);
 }
 
+/* Who waits for a receive is not looked at for each frame that is placed meanwhile. */
+static void frames_held__cost_nothing(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 100 * 1024, 0);
+	u32 sends = 50, i;
+	struct pair p;
+
+	start(&p, 7, 14);
+	for (i = 0; i < sends; i++)
+		send(&p, 100);
+	pair_post(&p, 0, &req);
+	pair_run(&p, 500 * USEC);
+	CHECK(medge_conn_rnr(p.host[1].conn));
+	CHECK_EQ(p.host[0].ops[sends].placed, req.len);
+	CHECK(p.host[1].targets < 6 * sends, "%u", p.host[1].targets);
+	for (i = 0; i < sends; i++)
+		host_post_recv(&p.host[1], 100, false);
+	pair_finish(&p, 20 * MSEC);
+	pair_free(&p);
+}
+
 /* The doorbell of a receive that a frame has found already is of no use. */
 static void receive__found_by_a_late_frame(void)
 {
@@ -348,6 +369,7 @@ int main(int argc, char **argv)
 	direct_begin(argc, argv);
 	RUN(send__is_delivered_when_a_receive_comes);
 	RUN(receive__found_by_a_late_frame);
+	RUN(frames_held__cost_nothing);
 	RUN(frames_held__are_not_sent_again);
 	RUN(later_ops__wait_and_follow);
 	RUN(write_imm__needs_a_receive_too);

@@ -8,6 +8,7 @@
  *   limits quota N    where process_max_* are N, which must be 2 or more
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ enum {
 
 static struct side side;
 static struct ibv_cq *cq;
+static struct ibv_xrcd *xrcd;
 
 /* KiB that the kernel says we have pinned. */
 static unsigned long pinned(void)
@@ -105,6 +107,18 @@ static void *make_ud(void)
 	return make_qp(IBV_QPT_UD);
 }
 
+/* Which ib_core makes without saying whose it is. */
+static void *make_xrc_recv(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+
+	return ibv_create_qp_ex(side.ctx, &init);
+}
+
 static int end_qp(void *qp)
 {
 	return ibv_destroy_qp(qp);
@@ -141,6 +155,7 @@ static const struct {
 } kinds[] = {
 	{ "MR", make_mr, end_mr }, { "CQ", make_cq, end_cq },
 	{ "RC QP", make_rc, end_qp }, { "UD QP", make_ud, end_qp },
+	{ "XRC receive QP", make_xrc_recv, end_qp },
 	{ "SRQ", make_srq, end_srq }, { "DM", make_dm, end_dm },
 };
 
@@ -227,10 +242,24 @@ static void end_all(int kind, int most, void **made)
 
 static void open_device(void)
 {
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+
 	side_open(&side, getenv("DEV_A"), getenv("GID_A"));
 	cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
-	if (!cq)
-		die("no CQ: %s", strerror(errno));
+	xrcd = ibv_open_xrcd(side.ctx, &init);
+	if (!cq || !xrcd)
+		die("no CQ, or no XRC domain: %s", strerror(errno));
+}
+
+static void close_device(void)
+{
+	if (ibv_close_xrcd(xrcd) || ibv_destroy_cq(cq))
+		die("the device's XRC domain, or its CQ: %s", strerror(errno));
+	side_close(&side);
 }
 
 /*
@@ -247,7 +276,9 @@ static void child_has_its_own(int kind, int most)
 	if (!pid) {
 		void *made[MOST];
 
-		if (kinds[kind].make() || errno != EAGAIN)
+		/* Of these nobody knows what they were left by whom. */
+		if (kinds[kind].make != make_xrc_recv &&
+		    (kinds[kind].make() || errno != EAGAIN))
 			die("a child has another %s of its parent's: %s",
 			    kinds[kind].name, strerror(errno));
 		open_device();
@@ -261,6 +292,7 @@ static void child_has_its_own(int kind, int most)
 /* Nor by opening the device once more. */
 static void second_context_has_no_more(int kind)
 {
+	struct ibv_xrcd *first_xrcd = xrcd;
 	struct ibv_cq *first_cq = cq;
 	struct side first = side;
 
@@ -271,17 +303,19 @@ static void second_context_has_no_more(int kind)
 	if (kinds[kind].make() || errno != EAGAIN)
 		die("a second context has another %s: %s", kinds[kind].name,
 		    strerror(errno));
-	if (cq != first_cq && ibv_destroy_cq(cq))
-		die("the second context's CQ");
-	side_close(&side);
+	if (cq != first_cq)
+		close_device();
+	else
+		side_close(&side);
 	side = first;
 	cq = first_cq;
+	xrcd = first_xrcd;
 }
 
 static void test_quota(int max)
 {
-	/* MR, CQ, and both QPs. */
-	for (int kind = 0; kind < 4; kind++) {
+	/* MR, CQ, and the QPs. */
+	for (int kind = 0; kind < 5; kind++) {
 		/* One CQ there is. */
 		int most = kinds[kind].make == make_cq ? max - 1 : max;
 		void *made[MOST];
@@ -314,7 +348,6 @@ int main(int argc, char **argv)
 		test_objects();
 	else
 		die("usage: limits pinned|objects|quota N");
-	ibv_destroy_cq(cq);
-	side_close(&side);
+	close_device();
 	return 0;
 }

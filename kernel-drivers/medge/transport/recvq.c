@@ -471,6 +471,20 @@ static void placed_response(struct medge_conn *c, const struct medge_op *op,
 		medge_request_answered(c, op->op_no, op->len);
 }
 
+/*
+ * May a held frame go on, now that a piece of @rop is placed? One that waits for all
+ * of it, or is of it and next; that is held first then, since it has the least psn.
+ */
+static bool lets_go(const struct medge_conn *c, const struct medge_recv_op *rop)
+{
+	const struct medge_rx *first = c->held;
+
+	if (!first)
+		return false;
+	return rop->flags & MEDGE_RECV_DONE || rop->nak ||
+	       (first->op_no == rop->op.op_no && first->offset == rop->placed);
+}
+
 void medge_conn_placed(struct medge_conn *c, u64 now, struct medge_rx *rx,
 		       const struct medge_piece *piece, enum medge_nak nak)
 {
@@ -490,7 +504,6 @@ void medge_conn_placed(struct medge_conn *c, u64 now, struct medge_rx *rx,
 	rop->placed += piece->op.len;
 	if (rop->placed >= rop->op.op_len)
 		rop->flags |= MEDGE_RECV_DONE;
-	/* A frame of the same op may wait for this one. */
-	c->recheck = c->recheck || c->held;
+	c->recheck = c->recheck || lets_go(c, rop);
 	medge_recvq_advance(c);
 }
