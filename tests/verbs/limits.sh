@@ -12,7 +12,7 @@ set -u
 
 GROUPS_AT=/run/medge-groups OBJECTS=9
 
-# A control group may have $OBJECTS objects of a device: a PD, a CQ, and QPs.
+# A control group may have $OBJECTS objects of a device: a PD, a CQ, an XRC domain, and QPs.
 objects_of_a_group() {
 	local group=$GROUPS_AT/few pid tries
 	mkdir -p "$GROUPS_AT"
@@ -30,7 +30,7 @@ objects_of_a_group() {
 		sleep 0.05
 	done
 	echo "in the group: $(cat "$WORK/group"); $(cat "$group/rdma.current")"
-	grep -qx "$((OBJECTS - 2)) QPs, then: EAGAIN" "$WORK/group" || failed "the group has other limits"
+	grep -qx "$((OBJECTS - 3)) QPs, then: EAGAIN" "$WORK/group" || failed "the group has other limits"
 	grep -q "$DEV_A .*hca_object=$OBJECTS\b" "$group/rdma.current" || failed "the group's objects are not counted"
 	still_works || failed "beside the group: $BOTH_STATUS"
 	{ kill -KILL "$pid" && wait "$pid"; } 2>/dev/null
