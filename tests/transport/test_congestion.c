@@ -361,6 +361,35 @@ static void longer_route__is_believed_in_the_end(void)
 	CHECK(p.cong.window > 2 * RUN_LEN);
 }
 
+/*
+ * Of two rails one is 10 ms longer: what it carries is acknowledged by the other, before
+ * the echo by which it is measured has come. It must not stay with a frame's window.
+ */
+static void acknowledged_by_a_shorter_path__window_grows(void)
+{
+	const u64 way = 10 * MSEC;
+	struct path p;
+	u32 i;
+
+	path_init(&p);
+	rounds(&p, 10, 2 * way);
+	medge_cong_timeout(&p.cong);
+	CHECK_EQ(p.cong.window, FRAME);
+	for (i = 0; i < 100; i++) {
+		u32 bytes = p.cong.window;
+
+		medge_cong_sent(&p.cong, p.now, bytes, MEDGE_CONG_MORE);
+		p.now += way;
+		medge_cong_acked(&p.cong, bytes);
+		medge_cong_forgot(&p.cong, bytes);
+		/* The one before it; this one's is under way. */
+		if (i)
+			medge_cong_measured(&p.cong, p.now, p.now - 2 * way, 2 * way, true);
+	}
+	CHECK(p.cong.window >= p.cong.threshold, "window %u of %u", p.cong.window,
+	      p.cong.threshold);
+}
+
 /* An answer that comes sooner by another way is no base, unless none comes by its own. */
 static void other_way__is_a_base_for_want_of_a_better(void)
 {
@@ -486,6 +515,7 @@ int main(int argc, char **argv)
 	RUN(short_frames_of_a_paced_flow__fill_its_window);
 	RUN(short_frames__are_paced_by_their_length);
 	RUN(longer_route__is_believed_in_the_end);
+	RUN(acknowledged_by_a_shorter_path__window_grows);
 	RUN(other_way__is_a_base_for_want_of_a_better);
 	RUN(one_go_after_the_other__asks_once_a_window);
 	RUN(what_waits__asks_early);

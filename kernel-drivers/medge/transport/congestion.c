@@ -109,6 +109,7 @@ static void begin_round(struct medge_cong *g, u64 now)
 	g->marked = 0;
 	g->lost = 0;
 	g->back = 0;
+	g->asked = false;
 	g->limited = false;
 }
 
@@ -125,7 +126,12 @@ static void wake(struct medge_cong *g, u64 now)
 		g->window = min(g->window, g->run);
 		g->threshold = WINDOW_MAX;
 	}
-	begin_round(g, now);
+	/*
+	 * One that was acknowledged by a shorter path has; but what ends it is on its way
+	 * yet, and if each began another, a path of a frame's window would stay one.
+	 */
+	if (g->lost || !g->asked || now - g->last > 2 * g->rtt)
+		begin_round(g, now);
 }
 
 /*
@@ -164,6 +170,7 @@ bool medge_cong_sent(struct medge_cong *g, u64 now, u32 bytes, u8 how)
 			return false;
 	}
 	g->unasked = 0;
+	g->asked = true;
 	return true;
 }
 

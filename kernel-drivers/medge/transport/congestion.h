@@ -42,6 +42,7 @@
  * @back: bytes of the peer's own that came back by the path in the round
  * @was_full: the path was, once, so @rate is what it carries
  * @clean: rounds without a reason to shrink
+ * @asked: something was sent in the round whose echo ends it
  * @limited: the window was full in the round
  */
 struct medge_cong {
@@ -68,9 +69,10 @@ struct medge_cong {
 	u32 marked;
 	u32 lost;
 	u32 back;
-	bool base_own;
-	bool limited;
-	bool was_full;
+	bool base_own:1;
+	bool asked:1;
+	bool limited:1;
+	bool was_full:1;
 	u8 clean;
 };
 
