@@ -362,6 +362,22 @@ static void longer_route__is_believed_in_the_end(void)
 }
 
 /*
+ * Who fills a path of 1 Gbit/s for minutes never sees it empty by chance: the queue that
+ * is wanted must not become what is expected of it, and that and another one soon.
+ */
+static void endless_flow__does_not_take_its_queue_for_the_path(void)
+{
+	const u64 base = 100 * USEC, ns_per_byte = 8;
+	struct path p;
+
+	path_init(&p);
+	while (p.now < 200 * SEC)
+		round_trip(&p, max(base, p.cong.window * ns_per_byte));
+	CHECK(p.cong.window * ns_per_byte < base + 2 * MSEC, "window %u",
+	      p.cong.window);
+}
+
+/*
  * Of two rails one is 10 ms longer: what it carries is acknowledged by the other, before
  * the echo by which it is measured has come. It must not stay with a frame's window.
  */
@@ -515,6 +531,7 @@ int main(int argc, char **argv)
 	RUN(short_frames_of_a_paced_flow__fill_its_window);
 	RUN(short_frames__are_paced_by_their_length);
 	RUN(longer_route__is_believed_in_the_end);
+	RUN(endless_flow__does_not_take_its_queue_for_the_path);
 	RUN(acknowledged_by_a_shorter_path__window_grows);
 	RUN(other_way__is_a_base_for_want_of_a_better);
 	RUN(one_go_after_the_other__asks_once_a_window);

@@ -202,6 +202,7 @@ static void note_base(struct medge_cong *g, u64 now, u64 rtt, bool own_way)
 	if (g->base_own && !own_way && age <= 2 * BASE_PERIOD_NS)
 		return;
 	if (!g->base_since || g->base_own != own_way || age > BASE_PERIOD_NS) {
+		g->base_anew = g->base_since && g->base_own == own_way;
 		g->base[1] = g->base_own == own_way ? g->base[0] : 0;
 		g->base[0] = rtt;
 		g->base_own = own_way;
@@ -288,10 +289,37 @@ static void note_noise(struct medge_cong *g)
 		g->noise = max(g->noise, g->round_max - g->round_min);
 }
 
+/*
+ * Who never pauses has a queue of his own always, and would take it for the path's
+ * length when that is to be known anew, and the next one that is wanted on top of
+ * it. So he lets it run empty for one round, as BBR does (ACM Queue 14(5), 2016).
+ */
+static void run_empty(struct medge_cong *g)
+{
+	if (g->base_anew && g->limited && g->window > g->frame) {
+		g->kept = g->window;
+		g->window = g->frame;
+	}
+	g->base_anew = false;
+}
+
+static void has_run_empty(struct medge_cong *g)
+{
+	if (g->kept)
+		g->window = g->kept;
+	g->kept = 0;
+}
+
 static void end_round(struct medge_cong *g, u64 now)
 {
 	u32 off = excess(g);
 
+	if (g->kept) {
+		has_run_empty(g);
+		g->last_min = g->round_min;
+		begin_round(g, now);
+		return;
+	}
 	note_rate(g, now);
 	note_noise(g);
 	g->rtt = g->rtt ? g->rtt - g->rtt / 4 + g->round_min / 4 : g->round_min;
@@ -305,6 +333,7 @@ static void end_round(struct medge_cong *g, u64 now)
 	} else {
 		grow(g);
 	}
+	run_empty(g);
 	g->last_min = g->round_min;
 	begin_round(g, now);
 }
@@ -321,6 +350,7 @@ void medge_cong_measured(struct medge_cong *g, u64 now, u64 sent, u64 rtt,
 
 void medge_cong_timeout(struct medge_cong *g)
 {
+	has_run_empty(g);
 	g->before = max(g->before, g->window);
 	g->threshold = max(g->window / 2, g->frame);
 	g->window = min(g->window, g->frame);

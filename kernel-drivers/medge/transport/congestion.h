@@ -30,6 +30,7 @@
  * @base: least round trip of this period and of the last, ns; 0: none
  * @base_since: when this period began
  * @base_own: the base is of what came back by the path itself
+ * @base_anew: it is of no round trip yet for which the queue was let run empty
  * @rtt: round trip without what only some frames meet, smoothed, ns
  * @noise: by how much round trips differ within a round, at worst of late, ns
  * @rate: bytes a second that the path has delivered
@@ -40,6 +41,7 @@
  * @last_min: least round trip of the one before
  * @acked, @marked, @lost: bytes of the round
  * @back: bytes of the peer's own that came back by the path in the round
+ * @kept: what the window is again when the queue has been empty; 0: it need not be
  * @was_full: the path was, once, so @rate is what it carries
  * @clean: rounds without a reason to shrink
  * @asked: something was sent in the round whose echo ends it
@@ -69,7 +71,9 @@ struct medge_cong {
 	u32 marked;
 	u32 lost;
 	u32 back;
+	u32 kept;
 	bool base_own:1;
+	bool base_anew:1;
 	bool asked:1;
 	bool limited:1;
 	bool was_full:1;
