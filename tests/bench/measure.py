@@ -7,6 +7,7 @@
 In each repetition each of them has its turn, with the ports for itself: librdmacm takes the first device that has the
 address. What is written is every value of every repetition: who draws conclusions may see the spread.
 """
+import collections
 import json
 import os
 import pathlib
@@ -23,6 +24,8 @@ TRIES = 4
 TURNS_FULL = 2
 # What part of a try it is when perftest gives up before it begins.
 CLOCK_TRY = 0.2
+# Repetitions in which a peer may hang at a test before it is left out of the others.
+HANGS = 2
 SIZES = [1, 16, 64, 256, 1024, 4096, 16384, 65536, 1 << 18, MIB, 4 * MIB, 16 * MIB]
 
 
@@ -115,16 +118,16 @@ class Session:
         self.devices = Devices()
         self.results = {}
         self.failures = []
-        self.given_up = set()
+        self.hung = collections.Counter()
 
     def one(self, kind, test, cut):
         """@test is measured once more, and tried again when something other than speed was in the way."""
         key = (kind, test.name(), cut)
-        if key in self.given_up:
+        if self.hung[key] == HANGS:
             return
         had = self.results.get(key)
         last = had['values'][-1]['value'] if had else None
-        # A peer that hangs once does so again; what stands beside them had an accident.
+        # A peer that hangs is not tried again at once; what stands beside them had an accident.
         hangs = kind in self.peers and kind != 'medge'
         tries = 0
         while tries < TRIES:
@@ -150,8 +153,7 @@ class Session:
                 entry['values'].append(value)
                 return
             problem = 'no figure'
-        if hangs:
-            self.given_up.add(key)
+        self.hung[key] += hangs
         self.failures.append({'type': kind, 'test': test.name(), 'cut': cut, 'why': problem})
         say('%s %s%s was not measured: %s' % (kind, test.name(), ', cut' if cut else '', problem))
 
