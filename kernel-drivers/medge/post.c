@@ -257,9 +257,8 @@ static bool fenced_local(const struct medge_qp *qp, u32 index)
 	       medge_conn_oldest_op(qp->conn) != medge_conn_next_op(qp->conn);
 }
 
-static void submit(struct medge_qp *qp, u32 index)
+static void submit(struct medge_qp *qp, u32 op_no, u32 index)
 {
-	u32 op_no = medge_conn_next_op(qp->conn);
 	struct medge_send_snap *snap = medge_snap_send(qp, op_no);
 	enum medge_status status = medge_post_snapshot(qp, snap, index);
 	struct medge_request req;
@@ -269,7 +268,6 @@ static void submit(struct medge_qp *qp, u32 index)
 	if (status)
 		forget_operands(snap);
 	describe(qp, snap, &req);
-	qp->op_base = op_no - index;
 	qp->unsent = true;
 	trace_medge_submit(qp, op_no, &req);
 	medge_conn_submit(qp->conn, &req);
@@ -281,7 +279,7 @@ static void submit(struct medge_qp *qp, u32 index)
 void medge_post_take(struct medge_qp *qp)
 {
 	struct medge_ring_hdr *hdr = qp->sq.hdr;
-	u32 n, need;
+	u32 n, need, op_no;
 
 	if (qp->state != IB_QPS_RTS || !hdr)
 		return;
@@ -294,11 +292,12 @@ void medge_post_take(struct medge_qp *qp)
 	n = medge_ring_posted(&qp->sq);
 	if (n)
 		n = medge_conn_send_room(qp->conn, n);
+	op_no = qp->op_base + qp->sq.cons;
 	/* A WQE that fails at once takes the QP out of RTS, and flushes. */
 	while (n-- && qp->state == IB_QPS_RTS &&
 	       !fenced_local(qp, qp->sq.cons) &&
-	       medge_snaps_enter(&qp->sq_snaps, medge_conn_next_op(qp->conn)))
-		submit(qp, qp->sq.cons++);
+	       medge_snaps_enter(&qp->sq_snaps, op_no))
+		submit(qp, op_no++, qp->sq.cons++);
 	medge_ring_show_taken(&qp->sq);
 }
 
@@ -315,7 +314,7 @@ bool medge_post_idle(struct medge_qp *qp)
 		return true;
 	if (medge_ring_posted(&qp->sq)) {
 		/* No memory; but what is under way leaves some. */
-		if (!medge_snaps_enter(&qp->sq_snaps, medge_conn_next_op(qp->conn)))
+		if (!medge_snaps_enter(&qp->sq_snaps, qp->op_base + qp->sq.cons))
 			return qp->sq.done != qp->sq.cons;
 		/* What is taken before it has to complete, which an ack will tell. */
 		if (fenced_local(qp, qp->sq.cons))

@@ -110,7 +110,7 @@ static int create_rq(struct medge_qp *qp, struct ib_qp_cap *cap,
 
 /* The receives are another's: only those taken from it are kept here. */
 static int use_srq(struct medge_qp *qp, struct ib_srq *ibsrq,
-		    struct ib_qp_cap *cap)
+		   struct ib_qp_cap *cap)
 {
 	struct medge_srq *srq = to_medge_srq(ibsrq);
 

@@ -77,6 +77,7 @@ struct medge_send_snap {
 	/* SGEs or inline data follow: (1 << sq.shift) - sizeof(wqe) bytes */
 	u8 data[] __aligned(8);
 };
+
 static_assert(sizeof(struct medge_send_snap) == sizeof(struct medge_send_wqe));
 
 /* A receive WQE taken from the ring; slot index. */

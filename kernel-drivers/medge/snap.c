@@ -7,8 +7,8 @@
 #include "snap.h"
 #include "transport/env.h"
 
-/* Of a chunk, if the queue has as many, and a page has room for them. */
-enum { SLOTS_MIN = 4 };
+/* Of a chunk, if the queue has as many, and a page has room; of one that is there always. */
+enum { SLOTS_MIN = 8, SLOTS_KEPT = 4 };
 
 static u32 chunks(const struct medge_snaps *s)
 {
@@ -22,19 +22,20 @@ static void put_spare(struct medge_snaps *s, void *chunk)
 }
 
 /* So that one chunk and where all of them are take least memory: about as much each. */
-static u32 chunk_slots(size_t size, u32 entries)
+static u32 chunk_slots(size_t size, u32 entries, bool kept)
 {
 	u32 slots = int_sqrt(entries * sizeof(void *) / size);
+	u32 least = kept ? SLOTS_KEPT : SLOTS_MIN;
 	u32 most = min_t(u32, entries, max_t(u32, PAGE_SIZE / size, 1));
 
-	return clamp_t(u32, roundup_pow_of_two(max_t(u32, slots, SLOTS_MIN)), 1, most);
+	return min_t(u32, roundup_pow_of_two(max(slots, least)), most);
 }
 
 int medge_snaps_init(struct medge_snaps *s, size_t size, u32 entries, bool reserve)
 {
 	s->size = size;
 	s->mask = entries - 1;
-	s->shift = ilog2(chunk_slots(size, entries));
+	s->shift = ilog2(chunk_slots(size, entries, reserve));
 	s->spare = NULL;
 	s->chunks = kcalloc(chunks(s), sizeof(*s->chunks), GFP_KERNEL_ACCOUNT);
 	if (!s->chunks)

@@ -79,7 +79,7 @@ static void leak(void)
 	last = NULL;
 }
 
-/* No misbehaviour: what KASAN knows of an area stays when those on both its sides are given back. */
+/* No misbehaviour: what KASAN knows of an area stays when its neighbours are given back. */
 static void free_neighbours(void)
 {
 #ifdef CONFIG_KASAN_VMALLOC
