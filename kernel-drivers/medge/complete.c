@@ -109,7 +109,7 @@ void medge_recv_done(struct medge_qp *qp, struct medge_recv_snap *snap,
 	snap->valid = false;
 	medge_ring_done(&qp->rq, snap->index + 1);
 	medge_recv_cqe(qp, snap, cqe, solicited);
-	medge_snaps_leave(&qp->rq_snaps, snap->index);
+	medge_snaps_received(qp);
 }
 
 static void recv_complete(struct medge_qp *qp, struct medge_recv_snap *snap,
@@ -277,7 +277,7 @@ void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
 	if (status || snap->wqe.flags & MEDGE_WQE_SIGNALED)
 		medge_send_complete(qp, snap->wqe.wr_id, snap->wqe.opcode,
 				    snap->len, wc_status[status]);
-	medge_snaps_leave(&qp->sq_snaps, qp->op_base + qp->sq.done - 1);
+	medge_snaps_sent(qp);
 	medge_qp_drained(qp);
 }
 

@@ -14,7 +14,7 @@ static void flush_sq_taken(struct medge_qp *qp)
 		medge_ring_done(&qp->sq, qp->sq.done + 1);
 		medge_send_complete(qp, snap->wqe.wr_id, snap->wqe.opcode, 0,
 				    IB_WC_WR_FLUSH_ERR);
-		medge_snaps_leave(&qp->sq_snaps, qp->op_base + qp->sq.done - 1);
+		medge_snaps_sent(qp);
 	}
 }
 
@@ -35,7 +35,7 @@ static void flush_sq_posted(struct medge_qp *qp)
 			opcode = MEDGE_WQE_WRITE;
 		medge_ring_done(&qp->sq, qp->sq.cons);
 		medge_send_complete(qp, wr_id, opcode, 0, IB_WC_WR_FLUSH_ERR);
-		medge_snaps_leave(&qp->sq_snaps, qp->op_base + qp->sq.done - 1);
+		medge_snaps_sent(qp);
 	}
 }
 
@@ -78,7 +78,7 @@ static void flush_rq_posted(struct medge_qp *qp)
 		medge_ring_done(rq, rq->done + 1);
 		rq->prod = rq->done;
 		medge_recv_cqe(qp, snap, &cqe, true);
-		medge_snaps_leave(&qp->rq_snaps, rq->done - 1);
+		medge_snaps_received(qp);
 	}
 }
 

@@ -46,8 +46,8 @@ struct medge_uc {
  * @spare: chunks that are not in use; each begins with the next one's address
  * @size: bytes of a slot
  * @mask: that of number n is slot n & @mask
- * @end: behind the last number that has entered
- * @attached: chunks that are
+ * @inner: and slot n & @inner of its chunk
+ * @end: behind the last number that has entered, where they do so in any order
  * @shift: log2 of a chunk's slots
  *
  * Few are under way mostly, of those that could be; so there are as many chunks as
@@ -57,8 +57,7 @@ struct medge_uc {
 struct medge_snaps {
 	void **chunks;
 	void *spare;
-	u32 size, mask, end;
-	u16 attached;
+	u32 size, mask, inner, end;
 	u8 shift;
 };
 

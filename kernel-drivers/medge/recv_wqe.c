@@ -100,6 +100,17 @@ static bool xrc_take(struct medge_qp *qp, struct medge_recv_snap *snap,
 	return taken;
 }
 
+static bool recv_enter(struct medge_qp *qp, u32 index)
+{
+	struct medge_snaps *s = &qp->rq_snaps;
+
+	if (!medge_snaps_enter(s, index))
+		return false;
+	if ((s32)(index - s->end) >= 0)
+		s->end = index + 1;
+	return true;
+}
+
 /* Messages that overtake others leave them the receives that come first. */
 static struct medge_recv_snap *srq_take(struct medge_qp *qp, u32 index)
 {
@@ -107,7 +118,7 @@ static struct medge_recv_snap *srq_take(struct medge_qp *qp, u32 index)
 
 	for (i = qp->rq.done; i - 1 != index; i++)
 		if (!medge_snap_taken(qp, i) &&
-		    (!medge_snaps_enter(&qp->rq_snaps, i) ||
+		    (!recv_enter(qp, i) ||
 		     !medge_srq_take(qp->srq, qp, medge_snap_recv(qp, i), i)))
 			return NULL;
 	return medge_snap_recv(qp, index);
@@ -128,8 +139,7 @@ struct medge_recv_snap *medge_recv_take(struct medge_qp *qp, u32 index,
 	if (qp->srq)
 		return srq_take(qp, index);
 	/* What there always is memory for is for the oldest: others wait for that. */
-	if (!medge_snaps_enter(&qp->rq_snaps, rq->done) ||
-	    !medge_snaps_enter(&qp->rq_snaps, index))
+	if (!medge_snaps_enter(&qp->rq_snaps, rq->done) || !recv_enter(qp, index))
 		return NULL;
 	snap = medge_snap_recv(qp, index);
 	if (medge_qp_is_xrc_tgt(qp))

@@ -36,6 +36,7 @@ int medge_snaps_init(struct medge_snaps *s, size_t size, u32 entries, bool reser
 	s->size = size;
 	s->mask = entries - 1;
 	s->shift = ilog2(chunk_slots(size, entries, reserve));
+	s->inner = BIT(s->shift) - 1;
 	s->spare = NULL;
 	s->chunks = kcalloc(chunks(s), sizeof(*s->chunks), GFP_KERNEL_ACCOUNT);
 	if (!s->chunks)
@@ -61,7 +62,7 @@ void medge_snaps_empty(struct medge_snaps *s)
 		put_spare(s, s->chunks[i]);
 		s->chunks[i] = NULL;
 	}
-	s->attached = 0;
+	s->end = 0;
 }
 
 void medge_snaps_fini(struct medge_snaps *s)
@@ -93,20 +94,16 @@ bool medge_snaps_attach(struct medge_snaps *s, u32 n)
 	if (!chunk)
 		return false;
 	s->chunks[(n & s->mask) >> s->shift] = chunk;
-	if (!s->attached++)
-		s->end = n;
 	return true;
 }
 
-void medge_snaps_detach(struct medge_snaps *s, u32 n)
+void medge_snaps_detach(struct medge_snaps *s, u32 next, u32 end)
 {
-	void **chunk = &s->chunks[(n & s->mask) >> s->shift];
-	s32 later = s->end - (n + 1);
+	void **chunk = &s->chunks[((next - 1) & s->mask) >> s->shift];
 
 	/* Or one of its slots is in use again, on the next lap. */
-	if (!*chunk || later > (s32)(s->mask + 1 - BIT(s->shift)))
+	if (!*chunk || (s32)(end - next) > (s32)(s->mask - s->inner))
 		return;
 	put_spare(s, *chunk);
 	*chunk = NULL;
-	s->attached--;
 }

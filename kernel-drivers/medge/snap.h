@@ -19,7 +19,7 @@ void medge_snaps_empty(struct medge_snaps *s);
 /* Bytes, if all are under way. */
 size_t medge_snaps_most(const struct medge_snaps *s);
 bool medge_snaps_attach(struct medge_snaps *s, u32 n);
-void medge_snaps_detach(struct medge_snaps *s, u32 n);
+void medge_snaps_detach(struct medge_snaps *s, u32 next, u32 end);
 
 static inline bool medge_snaps_has(const struct medge_snaps *s, u32 n)
 {
@@ -29,25 +29,36 @@ static inline bool medge_snaps_has(const struct medge_snaps *s, u32 n)
 /* Number @n comes, too. False: there is no memory for it. */
 static inline bool medge_snaps_enter(struct medge_snaps *s, u32 n)
 {
-	if (unlikely(!medge_snaps_has(s, n)) && !medge_snaps_attach(s, n))
-		return false;
-	if ((s32)(n - s->end) >= 0)
-		s->end = n + 1;
-	return true;
+	return likely(medge_snaps_has(s, n)) || medge_snaps_attach(s, n);
 }
 
-/* Number @n, the oldest, is over; what was in its slot may not be there any more. */
-static inline void medge_snaps_leave(struct medge_snaps *s, u32 n)
+/*
+ * The number before @next, the oldest, is over; what was in its slot may not be there
+ * any more. None from @end on has entered.
+ */
+static inline void medge_snaps_leave(struct medge_snaps *s, u32 next, u32 end)
 {
-	if (!((n + 1) & (BIT(s->shift) - 1)))
-		medge_snaps_detach(s, n);
+	if (!(next & s->inner))
+		medge_snaps_detach(s, next, end);
+}
+
+/* As above, of WQE @qp->sq.done - 1, and of receive @qp->rq.done - 1. */
+static inline void medge_snaps_sent(struct medge_qp *qp)
+{
+	medge_snaps_leave(&qp->sq_snaps, qp->op_base + qp->sq.done,
+			  qp->op_base + qp->sq.cons);
+}
+
+static inline void medge_snaps_received(struct medge_qp *qp)
+{
+	medge_snaps_leave(&qp->rq_snaps, qp->rq.done, qp->rq_snaps.end);
 }
 
 /* That has entered. */
 static inline void *medge_snaps_slot(const struct medge_snaps *s, u32 n)
 {
 	return s->chunks[(n & s->mask) >> s->shift] +
-	       (size_t)(n & (BIT(s->shift) - 1)) * s->size;
+	       (size_t)(n & s->inner) * s->size;
 }
 
 static inline struct medge_send_snap *medge_snap_send(const struct medge_qp *qp,
