@@ -251,9 +251,9 @@ int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		*bad = wr;
 		return -EOPNOTSUPP;
 	}
-	began = ktime_get_ns();
-	medge_send_doorbell(qp);
-	medge_stream_rang(qp, began);
+	began = medge_send_doorbell(qp);
+	if (began)
+		medge_stream_rang(qp, began);
 	return 0;
 }
 

@@ -304,15 +304,17 @@ void medge_post_take(struct medge_qp *qp)
 bool medge_post_idle(struct medge_qp *qp)
 {
 	struct medge_ring_hdr *hdr = qp->sq.hdr;
+	bool posted;
 
 	if (qp->state != IB_QPS_RTS || !hdr)
 		return true;
+	posted = medge_ring_posted(&qp->sq);
 	/* He rings already. */
-	if (READ_ONCE(hdr->need_doorbell) && !medge_ring_posted(&qp->sq))
+	if (READ_ONCE(hdr->need_doorbell) && !posted)
 		return true;
 	if (qp->unsent || !medge_conn_send_room(qp->conn, 1))
 		return true;
-	if (medge_ring_posted(&qp->sq)) {
+	if (posted) {
 		/* No memory; but what is under way leaves some. */
 		if (!medge_snaps_enter(&qp->sq_snaps, qp->op_base + qp->sq.cons))
 			return qp->sq.done != qp->sq.cons;

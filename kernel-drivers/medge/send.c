@@ -235,20 +235,24 @@ void medge_send_look(struct medge_qp *qp)
 	look_unlock(qp);
 }
 
-void medge_send_doorbell(struct medge_qp *qp)
+u64 medge_send_doorbell(struct medge_qp *qp)
 {
+	u64 began;
+
 	if (!medge_qp_hold(qp))
-		return;
+		return 0;
 	if (READ_ONCE(qp->polled.wanted))
 		medge_poller_wake(&qp->dev->poller);
 	spin_lock_bh(&qp->lock);
 	medge_count(qp->dev, doorbells);
 	if (medge_poller_is_shared(qp))
 		medge_count(qp->dev, poller_shared);
-	qp->now = ktime_get_ns();
+	began = ktime_get_ns();
+	qp->now = began;
 	medge_late_rang(qp);
 	look_unlock(qp);
 	medge_qp_put(qp);
+	return began;
 }
 
 void medge_recv_look(struct medge_qp *qp, struct sk_buff_head *used)
