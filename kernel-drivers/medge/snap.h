@@ -7,9 +7,9 @@
 #include "srq.h"
 
 /*
- * All slots of @entries, a power of two, of @size bytes each. @reserve: there is
- * always memory for the oldest of them.
- * Return: 0 or -ENOMEM; medge_snaps_fini() is called in any case.
+ * For @entries that may be under way at a time, a power of two, of @size bytes each.
+ * @reserve: there is memory for the oldest of them from now on.
+ * Return: 0 or -ENOMEM; medge_snaps_fini() is to be called in any case.
  */
 int medge_snaps_init(struct medge_snaps *s, size_t size, u32 entries, bool reserve);
 /* @s may be zeros. */
@@ -18,6 +18,7 @@ void medge_snaps_fini(struct medge_snaps *s);
 void medge_snaps_empty(struct medge_snaps *s);
 /* Bytes, if all are under way. */
 size_t medge_snaps_most(const struct medge_snaps *s);
+/* What the two below do, when there is something to do. */
 bool medge_snaps_attach(struct medge_snaps *s, u32 n);
 void medge_snaps_detach(struct medge_snaps *s, u32 next, u32 end);
 
