@@ -111,8 +111,12 @@ static enum medge_status take_sges(struct medge_qp *qp,
 	return MEDGE_OK;
 }
 
-enum medge_status medge_post_snapshot(struct medge_qp *qp,
-				      struct medge_send_snap *snap, u32 index)
+/*
+ * Take WQE @index from the send ring, once, and check what needs no connection.
+ * Return: what is wrong with it.
+ */
+static enum medge_status snapshot(struct medge_qp *qp,
+				  struct medge_send_snap *snap, u32 index)
 {
 	const void *entry = medge_ring_entry(&qp->sq, index);
 
@@ -131,6 +135,20 @@ enum medge_status medge_post_snapshot(struct medge_qp *qp,
 	if (snap->wqe.flags & MEDGE_WQE_INLINE)
 		return take_inline(qp, snap, entry);
 	return take_sges(qp, snap, entry);
+}
+
+struct medge_send_snap *medge_post_next(struct medge_qp *qp,
+					enum medge_status *status)
+{
+	u32 index = qp->sq.cons;
+	struct medge_send_snap *snap;
+
+	if (!medge_snaps_enter(&qp->sq_snaps, index))
+		return NULL;
+	qp->sq.cons++;
+	snap = medge_snap_send(qp, index);
+	*status = snapshot(qp, snap, index);
+	return snap;
 }
 
 /* What it asks of its own side is done when it is taken (see fenced_local()). */
@@ -260,7 +278,7 @@ static bool fenced_local(const struct medge_qp *qp, u32 index)
 static void submit(struct medge_qp *qp, u32 op_no, u32 index)
 {
 	struct medge_send_snap *snap = medge_snap_send(qp, op_no);
-	enum medge_status status = medge_post_snapshot(qp, snap, index);
+	enum medge_status status = snapshot(qp, snap, index);
 	struct medge_request req;
 
 	if (!status)

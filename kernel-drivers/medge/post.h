@@ -6,11 +6,12 @@
 #include "qp.h"
 
 /*
- * Take WQE @index from the send ring, once, and check what needs no connection.
- * Return: what is wrong with it. Under qp->lock.
+ * The next WQE of a QP without a connection, which sends one at a time; some are posted.
+ * It is @qp->sq.cons - 1 then, and *status is what is wrong with it. Under qp->lock.
+ * Return: NULL if there is no memory for it.
  */
-enum medge_status medge_post_snapshot(struct medge_qp *qp,
-				      struct medge_send_snap *snap, u32 index);
+struct medge_send_snap *medge_post_next(struct medge_qp *qp,
+					enum medge_status *status);
 
 /*
  * Submit what the user has posted, as far as the connection has room. The user

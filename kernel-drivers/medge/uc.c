@@ -73,18 +73,14 @@ static bool begin_message(struct medge_qp *qp)
 {
 	struct medge_send_snap *snap;
 	enum medge_status status;
-	u32 index;
 
 	if (qp->uc.sending)
 		return true;
 	if (!medge_ring_posted(&qp->sq))
 		return false;
-	index = qp->sq.cons;
-	if (!medge_snaps_enter(&qp->sq_snaps, index))
+	snap = medge_post_next(qp, &status);
+	if (!snap)
 		return false;
-	qp->sq.cons++;
-	snap = medge_snap_send(qp, index);
-	status = medge_post_snapshot(qp, snap, index);
 	if (!status)
 		status = check(snap);
 	if (status) {
@@ -92,7 +88,7 @@ static bool begin_message(struct medge_qp *qp)
 		return false;
 	}
 	qp->uc.sending = true;
-	qp->uc.tx_index = index;
+	qp->uc.tx_index = qp->sq.cons - 1;
 	qp->uc.tx_offset = 0;
 	qp->uc.seg_len = min_t(u32, medge_rails_room(qp->dev, MEDGE_HDR_LEN),
 			       MEDGE_RUN_MAX);

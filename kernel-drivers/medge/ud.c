@@ -133,14 +133,10 @@ static bool take(struct medge_qp *qp, struct sk_buff_head *out)
 	enum medge_status status;
 	struct medge_av av;
 	bool gone = false;
-	u32 index;
 
-	index = qp->sq.cons;
-	if (!medge_snaps_enter(&qp->sq_snaps, index))
+	snap = medge_post_next(qp, &status);
+	if (!snap)
 		return false;
-	qp->sq.cons++;
-	snap = medge_snap_send(qp, index);
-	status = medge_post_snapshot(qp, snap, index);
 	if (!status)
 		status = check(qp, snap, &av);
 	if (!status)
@@ -149,8 +145,8 @@ static bool take(struct medge_qp *qp, struct sk_buff_head *out)
 		kfree_skb(skb);
 		skb = NULL;
 		status = MEDGE_LOCAL_PROTECTION;
-		if (absent.mr && medge_faults_wait(qp, MEDGE_FAULT_SEND, 0, index,
-						   &absent)) {
+		if (absent.mr && medge_faults_wait(qp, MEDGE_FAULT_SEND, 0,
+						   qp->sq.cons - 1, &absent)) {
 			qp->sq.cons--;
 			return false;
 		}
