@@ -72,11 +72,11 @@ struct medge_cong {
 	u32 lost;
 	u32 back;
 	u32 kept;
-	bool base_own:1;
-	bool base_anew:1;
-	bool asked:1;
-	bool limited:1;
-	bool was_full:1;
+	u8 base_own:1;
+	u8 base_anew:1;
+	u8 asked:1;
+	u8 limited:1;
+	u8 was_full:1;
 	u8 clean;
 };
 
