@@ -33,7 +33,7 @@ echo "$frames frames were sent as $skbs"
 impair delay 300us reorder 25%
 before=$(hw_counter "$DEV_B" rx_uc_early)
 # What is overtaken is waited for, but for 5 ms only: as long as a busy host may let a CPU stand still.
-for try in 1 2 3; do
+for try in 1 2 3 4 5 6 7 8; do
 	run "UC, frames that overtake others, try $try" 60 "$p" "$((SEED + 1 + try))"
 	[ "$(came)" != 3000 ] || break
 done
