@@ -193,7 +193,6 @@ static void rail_of_100_mbit__sum_is_reached(void)
 	struct stream s;
 	u32 is = a_slow_rail(&s, MEDGE_SCHED_EARLIEST, OPS_OUT);
 
-	TRACE("%u per mille\n", is);
 	CHECK(is >= 950, "%u per mille", is);
 }
 
@@ -202,7 +201,6 @@ static void rail_10_ms_longer__sum_is_reached(void)
 	struct stream s;
 	u32 is = a_long_rail(&s, MEDGE_SCHED_EARLIEST, OPS_OUT);
 
-	TRACE("%u per mille\n", is);
 	CHECK(is >= 950, "%u per mille", is);
 }
 
@@ -217,7 +215,6 @@ static void rail_10_ms_longer__sum_stays(void)
 		for (i = 0; i < s.params.nrails; i++)
 			s.params.link[side][i].rate = GBIT / 5;
 	is = stream_share(&s, 14 * SEC, 2 * SEC);
-	TRACE("%u per mille\n", is);
 	CHECK(is >= 950, "%u per mille", is);
 }
 

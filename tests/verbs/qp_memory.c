@@ -8,8 +8,8 @@
  * What N QPs more take from the machine's free memory, less what they take as
  * this process's own, as its page tables and as rings. The first QPs are not
  * counted: what all share is there by then. WQES is the depth of each queue,
- * and SGES is how many each of its entries may have. Each
- * QP may have sent some messages, and received as many, before it is idle.
+ * and SGES is how many each of its entries may have. Each QP may have sent some
+ * messages, and received as many, before it is idle.
  */
 #include <getopt.h>
 #include <stdlib.h>
