@@ -37,7 +37,6 @@ int medge_snaps_init(struct medge_snaps *s, size_t size, u32 entries, bool reser
 	s->mask = entries - 1;
 	s->shift = ilog2(chunk_slots(size, entries, reserve));
 	s->inner = BIT(s->shift) - 1;
-	s->spare = NULL;
 	s->chunks = kcalloc(chunks(s), sizeof(*s->chunks), GFP_KERNEL_ACCOUNT);
 	if (!s->chunks)
 		return -ENOMEM;
@@ -93,13 +92,13 @@ bool medge_snaps_attach(struct medge_snaps *s, u32 n)
 		chunk = medge_env_alloc((size_t)s->size << s->shift);
 	if (!chunk)
 		return false;
-	s->chunks[(n & s->mask) >> s->shift] = chunk;
+	*medge_snaps_chunk(s, n) = chunk;
 	return true;
 }
 
 void medge_snaps_detach(struct medge_snaps *s, u32 next, u32 end)
 {
-	void **chunk = &s->chunks[((next - 1) & s->mask) >> s->shift];
+	void **chunk = medge_snaps_chunk(s, next - 1);
 
 	/* Or one of its slots is in use again, on the next lap. */
 	if (!*chunk || (s32)(end - next) > (s32)(s->mask - s->inner))

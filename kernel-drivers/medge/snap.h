@@ -7,7 +7,8 @@
 #include "srq.h"
 
 /*
- * For @entries that may be under way at a time, a power of two, of @size bytes each.
+ * @s: zeros. For @entries that may be under way at a time, a power of two, of @size
+ * bytes each.
  * @reserve: there is memory for the oldest of them from now on.
  * Return: 0 or -ENOMEM; medge_snaps_fini() is to be called in any case.
  */
@@ -22,9 +23,15 @@ size_t medge_snaps_most(const struct medge_snaps *s);
 bool medge_snaps_attach(struct medge_snaps *s, u32 n);
 void medge_snaps_detach(struct medge_snaps *s, u32 next, u32 end);
 
+/* Where the chunk of number @n is, if it is there. */
+static inline void **medge_snaps_chunk(const struct medge_snaps *s, u32 n)
+{
+	return &s->chunks[(n & s->mask) >> s->shift];
+}
+
 static inline bool medge_snaps_has(const struct medge_snaps *s, u32 n)
 {
-	return s->chunks[(n & s->mask) >> s->shift];
+	return *medge_snaps_chunk(s, n);
 }
 
 /* Number @n comes, too. False: there is no memory for it. */
@@ -58,8 +65,7 @@ static inline void medge_snaps_received(struct medge_qp *qp)
 /* That has entered. */
 static inline void *medge_snaps_slot(const struct medge_snaps *s, u32 n)
 {
-	return s->chunks[(n & s->mask) >> s->shift] +
-	       (size_t)(n & s->inner) * s->size;
+	return *medge_snaps_chunk(s, n) + (size_t)(n & s->inner) * s->size;
 }
 
 static inline struct medge_send_snap *medge_snap_send(const struct medge_qp *qp,

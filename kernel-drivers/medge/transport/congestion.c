@@ -312,7 +312,7 @@ static void has_run_empty(struct medge_cong *g)
 
 static void end_round(struct medge_cong *g, u64 now)
 {
-	u32 off = excess(g);
+	u32 off;
 
 	if (g->kept) {
 		has_run_empty(g);
@@ -320,6 +320,7 @@ static void end_round(struct medge_cong *g, u64 now)
 		begin_round(g, now);
 		return;
 	}
+	off = excess(g);
 	note_rate(g, now);
 	note_noise(g);
 	g->rtt = g->rtt ? g->rtt - g->rtt / 4 + g->round_min / 4 : g->round_min;
