@@ -289,7 +289,7 @@ static enum build add_payload(struct medge_qp *qp, const struct medge_tx *tx,
 {
 	/* Memory that is READ may change at any time; what is sealed may not. */
 	bool copy = medge_seals(qp->dev);
-	struct payload p;
+	struct payload p __uninitialized;
 
 	payload_find(qp, tx, &tx->op, &p);
 	if (!copy && attach_pages(skb, &p.walk)) {
@@ -330,7 +330,7 @@ static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
 {
 	bool copied = is_copied(qp, tx);
 	u32 len = tx->op.len;
-	struct payload p;
+	struct payload p __uninitialized;
 	struct sk_buff *skb;
 	void *hdr;
 
@@ -356,8 +356,8 @@ static enum build build_packed(struct medge_qp *qp, const struct medge_tx *tx,
 			       struct medge_op *op, struct sk_buff **skbp)
 {
 	struct sk_buff *skb = medge_build_skb(qp, tx->len);
+	struct payload p __uninitialized;
 	enum build result;
-	struct payload p;
 	u32 at, end;
 	u8 *buf;
 

@@ -28,6 +28,14 @@
 #include <asm/unaligned.h>
 #endif
 
+#ifndef __uninitialized	/* 6.9. What is filled anyway is not to be cleared before that. */
+#if __has_attribute(__uninitialized__)
+#define __uninitialized __attribute__((__uninitialized__))
+#else
+#define __uninitialized
+#endif
+#endif
+
 #ifndef HAVE_system_dfl_wq	/* 6.18 */
 #define system_dfl_wq system_unbound_wq
 #endif

@@ -109,7 +109,7 @@ void medge_join_receive(struct medge_rail *rail, struct sk_buff *skb,
 			const struct medge_rx_l2 *l2)
 {
 	struct medge_join *j = this_cpu_ptr(rail->join);
-	struct medge_frame f;
+	struct medge_frame f __uninitialized;
 	bool begins;
 
 	if (!medge_receive_decode(rail->dev, skb, &f))

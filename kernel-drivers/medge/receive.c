@@ -309,7 +309,7 @@ void medge_receive_decoded(struct medge_rail *rail, struct sk_buff *skb,
 			   const struct medge_rx_l2 *l2)
 {
 	struct medge_device *dev = rail->dev;
-	struct arrival a;	/* large: only what is used is set */
+	struct arrival a __uninitialized;
 	struct medge_qp *qp;
 
 	if (f->type == MEDGE_FRAME_DATAGRAM) {

@@ -40,7 +40,7 @@ static void build_into(struct medge_send_batch *out, struct medge_qp *qp,
 static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 {
 	u32 most = medge_poller_is_shared(qp) ? TX_BATCH_SHARED : TX_BATCH, n;
-	struct medge_tx tx;
+	struct medge_tx tx __uninitialized;
 
 	for (n = 0; n < most && medge_qp_talks(qp); n++) {
 		if (!medge_conn_poll_tx(qp->conn, qp->now, &tx)) {

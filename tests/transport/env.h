@@ -46,6 +46,9 @@ typedef u64 __be64;
 	medge_static_assert(expr, ##__VA_ARGS__, #expr)
 #define medge_static_assert(expr, msg, ...) _Static_assert(expr, msg)
 
+/* Valgrind and the sanitizers are to see what is not filled. */
+#define __uninitialized
+
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 

@@ -4,7 +4,7 @@
 
 static u32 ack_header(struct medge_conn *c, struct medge_frame *f, void *buf)
 {
-	struct medge_ack ack;
+	struct medge_ack ack __uninitialized;
 
 	f->type = MEDGE_FRAME_ACK;
 	if (c->nack_now)

@@ -339,7 +339,7 @@ bool medge_wire_next_op(const void *buf, u32 wire_len, struct medge_op *op)
 void medge_wire_decode_ack(const void *buf, struct medge_ack *ack)
 {
 	const void *hdr = buf + sizeof(struct medge_frame_hdr);
-	struct medge_ack_hdr ah;
+	struct medge_ack_hdr ah __uninitialized;
 	u32 i;
 
 	memcpy(&ah, hdr, offsetof(struct medge_ack_hdr, bitmap));
