@@ -58,7 +58,7 @@ void medge_completions_gather(struct medge_qp *qp)
 	qp->gathered.on = true;
 }
 
-void medge_completions_tell(struct medge_qp *qp)
+void medge_completions_tell_all(struct medge_qp *qp)
 {
 	struct medge_gathered g = qp->gathered;
 

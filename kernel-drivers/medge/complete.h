@@ -3,11 +3,7 @@
 #ifndef MEDGE_COMPLETE_H
 #define MEDGE_COMPLETE_H
 
-#include <linux/types.h>
-
-struct medge_cqe;
-struct medge_qp;
-struct medge_recv_snap;
+#include "qp.h"
 
 /*
  * Of a send, whose WQE had this @opcode; @status is an enum ib_wc_status. Under
@@ -26,6 +22,12 @@ void medge_recv_cqe(struct medge_qp *qp, const struct medge_recv_snap *snap,
  * up before they are told.
  */
 void medge_completions_gather(struct medge_qp *qp);
-void medge_completions_tell(struct medge_qp *qp);
+void medge_completions_tell_all(struct medge_qp *qp);
+
+static inline void medge_completions_tell(struct medge_qp *qp)
+{
+	if (qp->gathered.on)
+		medge_completions_tell_all(qp);
+}
 
 #endif /* MEDGE_COMPLETE_H */

@@ -523,19 +523,11 @@ struct medge_mr *medge_mr_get_locked(struct medge_qp *qp, const struct ib_pd *pd
 	 * their lock elsewhere.
 	 */
 	if (mr && !mr->max_pages && !mr->odp && qp->conn) {
-		medge_mr_forget(qp);
+		medge_qp_forget_mr(qp);
 		refcount_inc(&mr->ref);
 		qp->mr = mr;
 	}
 	return mr;
-}
-
-void medge_mr_forget(struct medge_qp *qp)
-{
-	if (!qp->mr)
-		return;
-	medge_mr_put(qp->mr);
-	qp->mr = NULL;
 }
 
 struct medge_mr *medge_mr_get_local(const struct ib_pd *pd, u32 lkey, u64 addr,

@@ -87,12 +87,11 @@ struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 			      u64 len, int access);
 void medge_mr_put(struct medge_mr *mr);
 /*
- * The same under qp->lock, which ends with medge_mr_forget(): what was found last
+ * The same under qp->lock, which ends with medge_qp_forget_mr(): what was found last
  * is at hand until then, as the next use is mostly of the same region.
  */
 struct medge_mr *medge_mr_get_locked(struct medge_qp *qp, const struct ib_pd *pd,
 				     u32 key, u64 addr, u64 len, int access);
-void medge_mr_forget(struct medge_qp *qp);
 
 /* The same for a region, not a window, and without a QP; an ERR_PTR says what is wrong. */
 struct medge_mr *medge_mr_get_local(const struct ib_pd *pd, u32 lkey, u64 addr,

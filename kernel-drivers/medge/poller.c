@@ -165,12 +165,6 @@ u32 medge_poller_doorbell(const struct medge_qp *qp)
 					    MEDGE_DOORBELL_NONE;
 }
 
-bool medge_poller_is_shared(const struct medge_qp *qp)
-{
-	return qp->polled.watched && READ_ONCE(qp->polled.streams) &&
-	       qp->second.posts;
-}
-
 void medge_poller_leave(struct medge_qp *qp)
 {
 	WRITE_ONCE(qp->polled.left, true);
@@ -182,7 +176,7 @@ bool medge_poller_sends(struct medge_qp *qp)
 	struct medge_poller *poller = &qp->dev->poller;
 	const struct task_struct *task;
 
-	if (!qp->polled.watched || !qp->conn || !in_serving_softirq() ||
+	if (!qp->conn || !in_serving_softirq() ||
 	    medge_conn_next_op(qp->conn) == medge_conn_oldest_op(qp->conn))
 		return false;
 	/* There is one as long as it watches. */

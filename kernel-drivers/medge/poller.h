@@ -149,10 +149,10 @@ static inline bool medge_poller_is_at_it(const struct medge_poller *poller)
 void medge_poller_take(struct medge_qp *qp, int cpu, u32 rate);
 
 /*
- * Does the poller send what this QP has to, by what is told here? Asked in a softirq:
- * frames bring acks, and acks let frames go, which would have no end there, so that
- * ksoftirqd took the CPU of the poller, or of who posts. A QP that only answers has no
- * need to wait for it. Under qp->lock.
+ * Does the poller, which watches this QP, send what it has to, by what is told here?
+ * Asked in a softirq: frames bring acks, and acks let frames go, which would have no end
+ * there, so that ksoftirqd took the CPU of the poller, or of who posts. A QP that only
+ * answers has no need to wait for it. Under qp->lock.
  */
 bool medge_poller_sends(struct medge_qp *qp);
 
@@ -161,8 +161,6 @@ bool medge_poller_sends(struct medge_qp *qp);
  * the poller watches, when to send beside it (second.h). Under qp->lock.
  */
 u32 medge_poller_doorbell(const struct medge_qp *qp);
-/* Is that a QP for which who posts sends beside the poller? Under qp->lock. */
-bool medge_poller_is_shared(const struct medge_qp *qp);
 /* There is more to send for it, which the poller may do. Under qp->lock. */
 void medge_poller_leave(struct medge_qp *qp);
 

@@ -263,6 +263,22 @@ static inline bool medge_qp_talks(const struct medge_qp *qp)
 	}
 }
 
+/* Does who posts send beside the poller? Under qp->lock. */
+static inline bool medge_poller_is_shared(const struct medge_qp *qp)
+{
+	return qp->polled.watched && READ_ONCE(qp->polled.streams) &&
+	       qp->second.posts;
+}
+
+/* See medge_mr_get_locked(). */
+static inline void medge_qp_forget_mr(struct medge_qp *qp)
+{
+	if (!qp->mr)
+		return;
+	medge_mr_put(qp->mr);
+	qp->mr = NULL;
+}
+
 /* ---- qp.c ---- */
 int medge_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 		    struct ib_udata *udata);

@@ -118,14 +118,14 @@ static u32 turn_goes(const struct medge_qp *qp)
 static void build_unlock(struct medge_qp *qp, struct medge_send_batch *out)
 	__releases(&qp->lock)
 {
-	if (medge_poller_sends(qp))
+	if (qp->polled.watched && medge_poller_sends(qp))
 		out->qp = NULL;
 	else
 		medge_send_build(qp, out);
 	/* Who sends does it when that is done. */
 	if (!out->qp)
 		medge_timer_update(qp);
-	medge_mr_forget(qp);
+	medge_qp_forget_mr(qp);
 	spin_unlock_bh(&qp->lock);
 }
 
@@ -162,7 +162,7 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 			}
 		}
 		medge_timer_update(qp);
-		medge_mr_forget(qp);
+		medge_qp_forget_mr(qp);
 		spin_unlock(&qp->lock);
 		/* Here the frames may be received, if the peer is near. */
 		local_bh_enable();

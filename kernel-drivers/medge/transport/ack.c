@@ -96,12 +96,6 @@ void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
 		c->stats.tx_nacks++;
 }
 
-bool medge_ack_wanted(const struct medge_conn *c)
-{
-	return c->ack_now || c->ack_word || c->nack_now || c->poke_now ||
-	       c->rnr_poke || c->echo_rails;
-}
-
 void medge_ack_sent(struct medge_conn *c, bool explicit_ack)
 {
 	/* What data carries has room for 64 frames of the window, and for no refusal. */

@@ -69,12 +69,12 @@ static bool awaits_answer(struct medge_conn *c, u32 op_no)
 	       !medge_sop(c, op_no - sop->read_dist)->answered;
 }
 
-/* May the request at op_send send its next frame? */
-static bool request_ready(struct medge_conn *c, u32 op_no)
+/* May a request that has been submitted send its next frame? */
+static bool may_go(struct medge_conn *c, u32 op_no)
 {
 	struct medge_send_op *sop = medge_sop(c, op_no);
 
-	if (op_no == c->op_next || c->dead || c->nak || c->refused)
+	if (c->dead || c->nak || c->refused)
 		return false;
 	if (c->any_failed && !medge_seq_before(op_no, c->failed_op))
 		return false;
@@ -84,6 +84,11 @@ static bool request_ready(struct medge_conn *c, u32 op_no)
 		return false;
 	return !medge_opcode_answers(sop->req.opcode) ||
 	       c->reads_out < max_t(u8, c->cfg.ord, 1);
+}
+
+static bool request_ready(struct medge_conn *c, u32 op_no)
+{
+	return op_no != c->op_next && may_go(c, op_no);
 }
 
 static bool requests_ready(struct medge_conn *c)
@@ -499,21 +504,27 @@ static u32 bytes_next(struct medge_conn *c, bool response)
 
 static bool tx_data(struct medge_conn *c, u64 now, struct medge_tx *tx)
 {
-	struct medge_pick p = { .avoid = MEDGE_PATH_UNKNOWN };
 	bool lost, responses, requests, out;
+	struct medge_pick p;
 	u32 psn = 0;
 
 	if (c->waits)
 		return false;
-	reserve_frames(c);
-	if (!window_room(c) && c->window < MEDGE_WINDOW &&
-	    (responses_ready(c) || requests_ready(c)))
-		widen_window(c, now);
 	lost = next_lost(c, &psn);
-	responses = window_room(c) && responses_ready(c);
-	requests = window_room(c) && requests_ready(c);
+	responses = responses_ready(c);
+	requests = requests_ready(c);
 	if (!lost && !responses && !requests)
 		return false;
+	reserve_frames(c);
+	if (!window_room(c) && c->window < MEDGE_WINDOW && (responses || requests))
+		widen_window(c, now);
+	if (!window_room(c)) {
+		responses = false;
+		requests = false;
+		if (!lost)
+			return false;
+	}
+	p = (struct medge_pick){ .avoid = MEDGE_PATH_UNKNOWN };
 	if (lost) {
 		p.avoid = medge_sent(c, psn)->path;
 		p.bytes = medge_sent(c, psn)->len;
@@ -582,6 +593,7 @@ static bool echo_path(struct medge_conn *c, u64 now, u32 *path)
 	return ack_path(c, now, path);
 }
 
+/* It is wanted. */
 static bool tx_ack(struct medge_conn *c, u64 now, struct medge_tx *tx)
 {
 	u32 path;
@@ -592,7 +604,7 @@ static bool tx_ack(struct medge_conn *c, u64 now, struct medge_tx *tx)
 		if (!echo_path(c, now, &path))
 			return false;
 	} else {
-		if (!medge_ack_wanted(c) || !ack_path(c, now, &path))
+		if (!ack_path(c, now, &path))
 			return false;
 		c->ack_doubt = false;
 		c->ack_last_path = path;
@@ -614,15 +626,14 @@ bool medge_conn_poll_tx(struct medge_conn *c, u64 now, struct medge_tx *tx)
 		c->progress = now;
 		c->last_tx = now;
 	}
-	if (!medge_ack_wanted(c) && !medge_sendq_wants(c))
-		return false;
 	/*
 	 * A round trip is measured: it must not include our own data's time. Nor is
 	 * there an end to that where the question's ack makes room for it.
 	 */
 	if ((c->echo_rails || c->ack_word) && tx_ack(c, now, tx))
 		return true;
-	return tx_data(c, now, tx) || tx_ack(c, now, tx);
+	return tx_data(c, now, tx) ||
+	       (medge_ack_wanted(c) && tx_ack(c, now, tx));
 }
 
 /* Whose ack was lost has repeated what it was for by then, and got another. */

@@ -523,7 +523,11 @@ void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack);
 /* What we said we received is on its way. */
 void medge_ack_sent(struct medge_conn *c, bool explicit_ack);
 /* An explicit ack must go out. */
-bool medge_ack_wanted(const struct medge_conn *c);
+static inline bool medge_ack_wanted(const struct medge_conn *c)
+{
+	return c->ack_now || c->ack_word || c->nack_now || c->poke_now ||
+	       c->rnr_poke || c->echo_rails;
+}
 
 /* ---- loss.c ---- */
 /* A frame was acknowledged for the first time. */
