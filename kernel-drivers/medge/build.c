@@ -390,12 +390,12 @@ static enum build build_packed(struct medge_qp *qp, const struct medge_tx *tx,
 static enum build build_ack(struct medge_qp *qp, const struct medge_tx *tx,
 			    struct sk_buff **skbp)
 {
-	struct sk_buff *skb = medge_build_skb(qp, MEDGE_ACK_LEN);
+	struct sk_buff *skb = medge_build_skb(qp, tx->len);
 
 	*skbp = skb;
 	if (!skb)
 		return NO_MEMORY;
-	medge_tx_header(qp->conn, tx, skb_put(skb, MEDGE_ACK_LEN));
+	medge_tx_header(qp->conn, tx, skb_put(skb, tx->len));
 	return BUILT;
 }
 

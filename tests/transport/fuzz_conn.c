@@ -184,7 +184,7 @@ static void forge_ack_fields(struct neighbour *n, struct script *s, u32 side,
 
 static void forge_ack(struct neighbour *n, struct script *s)
 {
-	struct packet *p = packet_new(MEDGE_ACK_LEN);
+	struct packet *p = packet_new(MEDGE_ACK_MAX);
 	u32 side = byte(s) % 2, i;
 	struct medge_frame f = {
 		.type = MEDGE_FRAME_ACK,

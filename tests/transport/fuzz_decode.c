@@ -136,7 +136,7 @@ static void check_probe(const u8 *buf)
 /* What was decoded, encoded again, is what was there. */
 static void check_encode(const u8 *buf, const struct medge_frame *f)
 {
-	u8 again[MEDGE_ACK_LEN];
+	u8 again[MEDGE_ACK_MAX];
 	struct medge_ack ack;
 
 	if (f->type == MEDGE_FRAME_DATAGRAM) {
@@ -157,7 +157,8 @@ static void check_encode(const u8 *buf, const struct medge_frame *f)
 	}
 	medge_wire_decode_ack(buf, &ack);
 	medge_wire_encode_ack(again, &ack);
-	CHECK(!memcmp(again + 16, buf + sizeof(struct medge_frame_hdr) + 16,
+	CHECK(!memcmp(again + offsetof(struct medge_ack_hdr, bitmap),
+		      buf + medge_wire_ack_len(0),
 		      ack.words * sizeof(ack.bitmap[0])));
 }
 
@@ -244,8 +245,11 @@ static size_t plausible(struct rng *rng, u8 *buf, size_t max)
 	u32 op_no = rng_next(rng);
 
 	medge_wire_encode_frame(buf, &f);
-	if (f.type == MEDGE_FRAME_ACK)
-		return MEDGE_ACK_LEN;
+	if (f.type == MEDGE_FRAME_ACK) {
+		i = rng_below(rng, MEDGE_ACK_WORDS + 1);
+		buf[at + offsetof(struct medge_ack_hdr, words)] = i;
+		return medge_wire_ack_len(i);
+	}
 	if (f.type == MEDGE_FRAME_DATAGRAM)
 		return MEDGE_DATAGRAM_LEN + f.seg_len;
 	for (i = 0; i < f.nops; i++) {

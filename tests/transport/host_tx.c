@@ -103,7 +103,7 @@ static struct packet *build(struct host *h, const struct medge_tx *tx)
 	p = packet_new(tx->len);
 	p->nframes = tx->nframes;
 	CHECK_EQ(medge_tx_header(h->conn, tx, p->data),
-		 tx->type == MEDGE_FRAME_ACK ? MEDGE_ACK_LEN : MEDGE_HDR_LEN);
+		 tx->type == MEDGE_FRAME_ACK ? tx->len : MEDGE_HDR_LEN);
 	if (tx->type == MEDGE_FRAME_ACK)
 		return p;
 	CHECK_EQ(tx->len, MEDGE_HDR_LEN + tx->op.len);

@@ -119,7 +119,7 @@ static void set_timer(struct sim_end *e);
 
 static void transmit(struct sim_end *e)
 {
-	u8 buf[MEDGE_ACK_LEN];
+	u8 buf[MEDGE_ACK_MAX];
 	struct medge_tx tx;
 
 	if (e == &flow_of(e)->end[0])
@@ -191,7 +191,7 @@ static void deliver(void *user, u32 host, u32 flow, u32 plane, struct packet *p)
 
 	/* what send_frame() has kept of it */
 	CHECK(!medge_wire_decode(p->data, p->data[0] % 16 == MEDGE_FRAME_ACK ?
-				 MEDGE_ACK_LEN : MEDGE_HDR_LEN, p->len, &f));
+				 p->len : MEDGE_HDR_LEN, p->len, &f));
 	if (f.type == MEDGE_FRAME_ACK)
 		medge_wire_decode_ack(p->data, &ack);
 	medge_conn_receive(e->conn, s->events.now, plane, &f,

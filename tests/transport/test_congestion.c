@@ -447,8 +447,8 @@ static enum net_verdict echo_only(void *user, u32 side, u32 rail,
 	put_unaligned_be32(*first_psn, p->data +
 			   offsetof(struct medge_frame_hdr, ack_psn));
 	put_unaligned_be64(0, p->data + offsetof(struct medge_frame_hdr, sack));
-	memset(p->data + HDR + offsetof(struct medge_ack_hdr, bitmap), 0,
-	       8 * MEDGE_ACK_WORDS);
+	memset(p->data + medge_wire_ack_len(0), 0,
+	       p->len - medge_wire_ack_len(0));
 	return NET_PASS;
 }
 

@@ -133,7 +133,7 @@ static void decode__gives_the_ack_that_was_encoded(void)
 
 	for (i = 0; i < 1000; i++) {
 		struct medge_frame f = random_frame(0, 0), g;
-		u8 buf[MEDGE_ACK_LEN];
+		u8 buf[MEDGE_ACK_MAX];
 		struct medge_ack a = {
 			.nak = rng_below(&rng, MEDGE_NAKS),
 			.rnr_timer = rng_below(&rng, 32),
@@ -142,14 +142,19 @@ static void decode__gives_the_ack_that_was_encoded(void)
 			.dups = rng_next(&rng),
 			.words = rng_below(&rng, MEDGE_ACK_WORDS + 1),
 		}, b;
+		u32 len = medge_wire_ack_len(a.words);
 
 		f.type = MEDGE_FRAME_ACK;
 		f.flags = rng_below(&rng, MEDGE_FRAME_FLAGS + 1);
 		for (w = 0; w < a.words; w++)
 			a.bitmap[w] = rng_next(&rng);
+		memset(buf, 0xa5, sizeof(buf));
 		medge_wire_encode_frame(buf, &f);
 		medge_wire_encode_ack(buf + sizeof(struct medge_frame_hdr), &a);
-		CHECK_EQ(medge_wire_decode(buf, sizeof(buf), sizeof(buf), &g), 0);
+		for (w = len; w < sizeof(buf); w++)
+			CHECK_EQ(buf[w], 0xa5);
+		CHECK_EQ(medge_wire_linear(buf, len, len), len);
+		CHECK_EQ(medge_wire_decode(buf, len, len, &g), 0);
 		same_frame(&f, &g);
 		medge_wire_decode_ack(buf, &b);
 		CHECK_EQ(a.nak, b.nak);
@@ -159,6 +164,35 @@ static void decode__gives_the_ack_that_was_encoded(void)
 		CHECK_EQ(a.dups, b.dups);
 		CHECK_EQ(a.words, b.words);
 		CHECK(!memcmp(a.bitmap, b.bitmap, 8 * a.words));
+	}
+}
+
+static void decode__drops_an_ack_without_all_of_its_words(void)
+{
+	u8 *words;
+	u32 i, len;
+
+	for (i = 0; i < 1000; i++) {
+		struct medge_frame f = random_frame(0, 0), g;
+		struct medge_ack a = {
+			.words = rng_below(&rng, MEDGE_ACK_WORDS + 1),
+		};
+		u8 buf[MEDGE_ACK_MAX] = {};
+
+		f.type = MEDGE_FRAME_ACK;
+		medge_wire_encode_frame(buf, &f);
+		medge_wire_encode_ack(buf + sizeof(struct medge_frame_hdr), &a);
+		len = sizeof(struct medge_frame_hdr) +
+		      rng_below(&rng, medge_wire_ack_len(a.words) -
+				      sizeof(struct medge_frame_hdr));
+		CHECK_EQ(medge_wire_decode(buf, len, len, &g), MEDGE_DROP_RUNT);
+		/* Ethernet may pad it, but there is an end to its words. */
+		CHECK_EQ(medge_wire_decode(buf, sizeof(buf), sizeof(buf), &g), 0);
+		words = buf + sizeof(struct medge_frame_hdr) +
+			offsetof(struct medge_ack_hdr, words);
+		*words = rng_range(&rng, MEDGE_ACK_WORDS + 1, 255);
+		CHECK_EQ(medge_wire_decode(buf, sizeof(buf), sizeof(buf), &g),
+			 MEDGE_DROP_LENGTH);
 	}
 }
 
@@ -305,10 +339,11 @@ static void decode__superframe_counts_its_frames(void)
 static void decode__says_why(void)
 {
 	static const struct { u32 at; u8 value; enum medge_drop drop; } cases[] = {
-		{ 0, 0x20, MEDGE_DROP_VERSION },
-		{ 0, 0x13, MEDGE_DROP_PROBE },
-		{ 0, 0x15, MEDGE_DROP_TYPE },
-		{ 0, 0x1f, MEDGE_DROP_TYPE },
+		{ 0, 0x10, MEDGE_DROP_VERSION },
+		{ 0, 0x30, MEDGE_DROP_VERSION },
+		{ 0, 0x23, MEDGE_DROP_PROBE },
+		{ 0, 0x25, MEDGE_DROP_TYPE },
+		{ 0, 0x2f, MEDGE_DROP_TYPE },
 		{ 1, 0x80, MEDGE_DROP_FLAGS },
 		{ 1, 0x02, MEDGE_DROP_FLAGS },		/* NACK in a data frame */
 		{ 4, 0, MEDGE_DROP_LENGTH },		/* no ops */
@@ -466,6 +501,8 @@ static void join__of_superframes(void)
 	struct medge_frame run, f, next;
 
 	CHECK_EQ(medge_wire_decode(p->data, p->len, p->len, &run), 0);
+	/* which only an op's last one has */
+	run.flags &= ~MEDGE_FRAME_LAST_FLAGS;
 	f = run;
 	for (i = 1; i <= n; i++) {
 		next = run;
@@ -600,6 +637,7 @@ int main(int argc, char **argv)
 	rng_seed(&rng, 2);
 	RUN(decode__gives_what_was_encoded);
 	RUN(decode__gives_the_ack_that_was_encoded);
+	RUN(decode__drops_an_ack_without_all_of_its_words);
 	RUN(decode__gives_the_datagram_that_was_encoded);
 	RUN(decode__says_why_of_a_datagram);
 	RUN(next_op__finds_each_at_a_multiple_of_8);

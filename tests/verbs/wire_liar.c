@@ -167,14 +167,11 @@ static void lie_of_op(struct medge_op_hdr *op)
 
 static void lie_of_ack(struct medge_ack_hdr *ack)
 {
-	switch (rng_below(&rng, 5)) {
+	switch (rng_below(&rng, 4)) {
 	case 0: ack->nak = rng_below(&rng, MEDGE_NAKS + 1); break;
 	case 1: lie32(&ack->nak_op); break;
 	case 2: lie32(&ack->dups); break;
-	case 3: ack->nak_seq = any32(); ack->rnr_timer = any32(); break;
-	default:
-		ack->words = any32();
-		ack->bitmap[rng_below(&rng, MEDGE_ACK_WORDS)] = rng_next(&rng);
+	default: ack->nak_seq = any32(); ack->rnr_timer = any32();
 	}
 }
 
@@ -216,6 +213,22 @@ static uint32_t stretch(uint8_t *frame, uint32_t len, uint32_t most)
 	return to;
 }
 
+/* Words of its bitmap: others than there were, with what they say, or without. */
+static uint32_t lie_of_words(uint8_t *frame, uint32_t len, uint32_t most)
+{
+	struct medge_ack_hdr *ack = (void *)(header(frame) + 1);
+	uint32_t to;
+
+	ack->words = rng_below(&rng, 8) ? rng_below(&rng, MEDGE_ACK_WORDS + 1) :
+					  any32();
+	to = ETH_HLEN + medge_wire_ack_len(ack->words);
+	if (to > most || !rng_below(&rng, 8))
+		return len;
+	if (to > len)
+		rng_fill(&rng, frame + len, to - len);
+	return to;
+}
+
 static uint32_t lie_inside(uint8_t *frame, uint32_t len, uint32_t most)
 {
 	struct medge_frame_hdr *hdr = header(frame);
@@ -238,7 +251,9 @@ static uint32_t lie_inside(uint8_t *frame, uint32_t len, uint32_t most)
 			lie_of_frame(hdr);
 			break;
 		default:
-			if (ack && len >= ETH_HLEN + MEDGE_ACK_LEN)
+			if (ack && !rng_below(&rng, 4))
+				len = lie_of_words(frame, len, most);
+			else if (ack)
 				lie_of_ack((void *)(hdr + 1));
 			else if (len >= ETH_HLEN + MEDGE_HDR_LEN)
 				lie_of_op((void *)(hdr + 1));

@@ -69,6 +69,14 @@ void medge_ack_fill_echo(struct medge_conn *c, struct medge_frame *f)
 	c->marked_rails &= ~(1ULL << rail);
 }
 
+u32 medge_ack_words(const struct medge_conn *c)
+{
+	/* Without a hole there is nothing more to say. */
+	if (!medge_seq_before(c->rcv_nxt, c->rcv_high))
+		return 0;
+	return DIV_ROUND_UP(c->rcv_high - c->rcv_nxt, 64);
+}
+
 void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
 {
 	u32 i;
@@ -86,9 +94,7 @@ void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack)
 	}
 	ack->dups = c->stats.dups;
 	ack->poke_seq = c->rnr_seq;
-	/* Without a hole there is nothing more to say. */
-	if (medge_seq_before(c->rcv_nxt, c->rcv_high))
-		ack->words = DIV_ROUND_UP(c->rcv_high - c->rcv_nxt, 64);
+	ack->words = medge_ack_words(c);
 	for (i = 0; i < ack->words; i++)
 		ack->bitmap[i] = received_from(c, c->rcv_nxt + 64 * i);
 	c->stats.tx_acks++;

@@ -381,7 +381,7 @@ bool medge_conn_farewell(struct medge_conn *c, u64 now, struct medge_tx *tx);
 
 /**
  * medge_tx_header() - encode the headers of a run
- * @buf: MEDGE_HDR_LEN bytes (data) or MEDGE_ACK_LEN bytes (ack); for nops > 1
+ * @buf: MEDGE_HDR_LEN bytes (data) or tx->len bytes (ack); for nops > 1
  *       further op headers come from medge_tx_next_op() and
  *       medge_wire_encode_op(), each at the next multiple of 8
  * Return: bytes written.

@@ -18,7 +18,7 @@ static u32 ack_header(struct medge_conn *c, struct medge_frame *f, void *buf)
 	medge_wire_encode_frame(buf, f);
 	medge_wire_encode_ack(buf + sizeof(struct medge_frame_hdr), &ack);
 	medge_ack_sent(c, true);
-	return MEDGE_ACK_LEN;
+	return medge_wire_ack_len(ack.words);
 }
 
 u32 medge_tx_header(struct medge_conn *c, const struct medge_tx *tx, void *buf)

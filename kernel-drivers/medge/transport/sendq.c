@@ -615,7 +615,7 @@ static bool tx_ack(struct medge_conn *c, u64 now, struct medge_tx *tx)
 	tx->type = MEDGE_FRAME_ACK;
 	set_path(c, tx, path);
 	tx->nframes = 1;
-	tx->len = MEDGE_ACK_LEN;
+	tx->len = medge_wire_ack_len(medge_ack_words(c));
 	return true;
 }
 

@@ -520,6 +520,8 @@ void medge_ack_fill_echo(struct medge_conn *c, struct medge_frame *f);
 /* Fill in the acknowledgment that every frame carries. */
 void medge_ack_fill(struct medge_conn *c, struct medge_frame *f);
 void medge_ack_fill_ext(struct medge_conn *c, struct medge_ack *ack);
+/* Words of the bitmap that an explicit acknowledgment has now. */
+u32 medge_ack_words(const struct medge_conn *c);
 /* What we said we received is on its way. */
 void medge_ack_sent(struct medge_conn *c, bool explicit_ack);
 /* An explicit ack must go out. */

@@ -71,7 +71,7 @@ u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len)
 	memcpy(&fh, buf, sizeof(fh));
 	switch (fh.ver_type & 15) {
 	case MEDGE_FRAME_ACK:
-		return MEDGE_ACK_LEN;
+		return min_t(u32, wire_len, MEDGE_ACK_MAX);
 	case MEDGE_FRAME_DATAGRAM:
 		return MEDGE_DATAGRAM_LEN;
 	case MEDGE_FRAME_PROBE:
@@ -281,6 +281,19 @@ static enum medge_drop decode_probe(const void *buf, u32 buf_len,
 	return check_probe_rails(&ph);
 }
 
+static enum medge_drop check_ack(const void *buf, u32 buf_len)
+{
+	const u8 *words = buf + sizeof(struct medge_frame_hdr) +
+			  offsetof(struct medge_ack_hdr, words);
+
+	if (buf_len < medge_wire_ack_len(0))
+		return MEDGE_DROP_RUNT;
+	if (*words > MEDGE_ACK_WORDS)
+		return MEDGE_DROP_LENGTH;
+	return buf_len < medge_wire_ack_len(*words) ? MEDGE_DROP_RUNT :
+						      MEDGE_DROP_NONE;
+}
+
 enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
 				  struct medge_frame *f)
 {
@@ -319,7 +332,7 @@ enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
 	case MEDGE_FRAME_DATA:
 		return decode_data(buf, buf_len, wire_len, f);
 	case MEDGE_FRAME_ACK:
-		return buf_len < MEDGE_ACK_LEN ? MEDGE_DROP_RUNT : MEDGE_DROP_NONE;
+		return check_ack(buf, buf_len);
 	default:
 		return MEDGE_DROP_TYPE;
 	}
@@ -349,7 +362,7 @@ void medge_wire_decode_ack(const void *buf, struct medge_ack *ack)
 	ack->nak_op = be32_to_cpu(ah.nak_op);
 	ack->dups = be32_to_cpu(ah.dups);
 	ack->poke_seq = be16_to_cpu(ah.poke_seq);
-	ack->words = min_t(u8, ah.words, MEDGE_ACK_WORDS);
+	ack->words = ah.words;
 	memcpy(ah.bitmap, hdr + offsetof(struct medge_ack_hdr, bitmap),
 	       ack->words * sizeof(ah.bitmap[0]));
 	for (i = 0; i < ack->words; i++)
@@ -464,20 +477,21 @@ void medge_wire_encode_op(void *buf, const struct medge_op *op)
 
 void medge_wire_encode_ack(void *buf, const struct medge_ack *ack)
 {
-	struct medge_ack_hdr ah = {
-		.nak = ack->nak,
-		.rnr_timer = ack->rnr_timer,
-		.nak_seq = cpu_to_be16(ack->nak_seq),
-		.nak_op = cpu_to_be32(ack->nak_op),
-		.dups = cpu_to_be32(ack->dups),
-		.poke_seq = cpu_to_be16(ack->poke_seq),
-		.words = ack->words,
-	};
+	u8 *words = buf + offsetof(struct medge_ack_hdr, bitmap);
+	struct medge_ack_hdr ah __uninitialized;
 	u32 i;
 
+	ah.nak = ack->nak;
+	ah.rnr_timer = ack->rnr_timer;
+	ah.nak_seq = cpu_to_be16(ack->nak_seq);
+	ah.nak_op = cpu_to_be32(ack->nak_op);
+	ah.dups = cpu_to_be32(ack->dups);
+	ah.poke_seq = cpu_to_be16(ack->poke_seq);
+	ah.words = ack->words;
+	ah.reserved = 0;
+	memcpy(buf, &ah, offsetof(struct medge_ack_hdr, bitmap));
 	for (i = 0; i < ack->words; i++)
-		ah.bitmap[i] = cpu_to_be64(ack->bitmap[i]);
-	memcpy(buf, &ah, sizeof(ah));
+		put_unaligned_be64(ack->bitmap[i], words + 8 * i);
 }
 
 void medge_wire_encode_datagram(void *buf, const struct medge_datagram *dg)

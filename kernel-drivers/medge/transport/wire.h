@@ -24,7 +24,7 @@
 #include "env.h"
 
 enum {
-	MEDGE_WIRE_VERSION = 1,
+	MEDGE_WIRE_VERSION = 2,
 	/* IEEE 802 local experimental EtherType 2 */
 	MEDGE_ETHERTYPE = 0x88b6,
 	MEDGE_MAX_RAILS = 64,
@@ -222,7 +222,7 @@ enum medge_nak {
  * @dups: frames received twice so far, modulo 2^32
  * @poke_seq: with MEDGE_FRAME_RNR_POKE, the nak_seq it is the answer to: a
  *            poke that comes twice, on two rails, is refused once
- * @words: of @bitmap; those behind them are zeros
+ * @words: of @bitmap; those behind them are not sent, and zeros
  * @bitmap: bit i of word w: frame ack_psn + 64 w + i has been received
  */
 struct medge_ack_hdr {
@@ -239,7 +239,14 @@ struct medge_ack_hdr {
 
 static_assert(sizeof(struct medge_ack_hdr) == 272);
 
-enum { MEDGE_ACK_LEN = sizeof(struct medge_frame_hdr) + sizeof(struct medge_ack_hdr) };
+enum { MEDGE_ACK_MAX = sizeof(struct medge_frame_hdr) + sizeof(struct medge_ack_hdr) };
+
+/* Bytes of an explicit acknowledgment with so many words. */
+static inline u32 medge_wire_ack_len(u32 words)
+{
+	return sizeof(struct medge_frame_hdr) +
+	       offsetof(struct medge_ack_hdr, bitmap) + 8 * words;
+}
 
 enum medge_datagram_flags {
 	MEDGE_DATAGRAM_SOLICITED = BIT(0),
@@ -551,8 +558,8 @@ struct medge_probe {
  * @buf_len: how many of them there are, at least sizeof(struct medge_frame_hdr)
  * @wire_len: length of the frame (Ethernet padding may be included)
  *
- * The whole frame if it carries several ops, the operands too of an atomic,
- * otherwise the headers. The result may exceed @wire_len: then it is a runt.
+ * The whole frame if it carries several ops or is an acknowledgment, the operands too
+ * of an atomic, otherwise the headers. The result may exceed @wire_len: then it is a runt.
  */
 u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len);
 
@@ -597,6 +604,7 @@ void medge_wire_encode_probe(void *buf, const struct medge_probe *p);
 
 void medge_wire_encode_frame(void *buf, const struct medge_frame *f);
 void medge_wire_encode_op(void *buf, const struct medge_op *op);
+/* As many bytes of a frame as are behind its first header. */
 void medge_wire_encode_ack(void *buf, const struct medge_ack *ack);
 void medge_wire_encode_datagram(void *buf, const struct medge_datagram *dg);
 
