@@ -477,7 +477,7 @@ void medge_wire_encode_op(void *buf, const struct medge_op *op)
 
 void medge_wire_encode_ack(void *buf, const struct medge_ack *ack)
 {
-	u8 *words = buf + offsetof(struct medge_ack_hdr, bitmap);
+	u8 *word = buf + offsetof(struct medge_ack_hdr, bitmap);
 	struct medge_ack_hdr ah __uninitialized;
 	u32 i;
 
@@ -490,8 +490,8 @@ void medge_wire_encode_ack(void *buf, const struct medge_ack *ack)
 	ah.words = ack->words;
 	ah.reserved = 0;
 	memcpy(buf, &ah, offsetof(struct medge_ack_hdr, bitmap));
-	for (i = 0; i < ack->words; i++)
-		put_unaligned_be64(ack->bitmap[i], words + 8 * i);
+	for (i = 0; i < ack->words; i++, word += sizeof(__be64))
+		put_unaligned_be64(ack->bitmap[i], word);
 }
 
 void medge_wire_encode_datagram(void *buf, const struct medge_datagram *dg)

@@ -245,7 +245,7 @@ enum { MEDGE_ACK_MAX = sizeof(struct medge_frame_hdr) + sizeof(struct medge_ack_
 static inline u32 medge_wire_ack_len(u32 words)
 {
 	return sizeof(struct medge_frame_hdr) +
-	       offsetof(struct medge_ack_hdr, bitmap) + 8 * words;
+	       offsetof(struct medge_ack_hdr, bitmap) + words * sizeof(__be64);
 }
 
 enum medge_datagram_flags {
