@@ -21,7 +21,8 @@ import sys
 
 ETHERTYPE = 0x88B6
 ETH_LEN = 14
-SECRET, KEYS = 0x16, 0x17
+# The lower half of a frame's first byte; the upper is the version.
+SECRET, KEYS = 6, 7
 KEYS_LEN, TAG_LEN = 52, 16
 # So that the node is not kept from what it is asked for.
 REPLAYS = 2000
@@ -87,7 +88,7 @@ def main():
                 continue
             n["heard"] += 1
             n["marked"] += mark in frame
-            kind = frame[ETH_LEN]
+            kind = frame[ETH_LEN] & 15
             n["other"] += kind not in (SECRET, KEYS)
             if kind == KEYS:
                 n["keys"] += 1
