@@ -33,6 +33,7 @@ enum {
 	PORTS_MAX = 8,
 	/* Who finds all ports full looks again then. */
 	NAP_US = 20,
+	LAST_MS = 1000,
 	/* skbs between two looks at what has arrived; what is cut of them fits in a CPU's backlog. */
 	BATCH = 8,
 	/* Of a line from CPU to CPU: the best of so many goes of so many rounds, since others want the CPUs, too. */
@@ -64,7 +65,7 @@ module_param(line_ns, ulong, 0444);
 
 struct port {
 	struct net_device *dev;
-	atomic_t queued;	/* superframes sent and not yet freed */
+	atomic_long_t queued;	/* bytes sent that have not arrived: a qdisc with a rate may disown skbs at once */
 };
 
 static struct port all_ports[PORTS_MAX];
@@ -88,6 +89,9 @@ static int receive(struct sk_buff *skb, struct net_device *dev, struct packet_ty
 	struct side *side = &sides[smp_processor_id()];
 	u32 len = skb->len > HDR ? skb->len - HDR : 0;
 
+	/* Each frame says by which port it was sent. */
+	if (queue && skb_headlen(skb) >= HDR && skb->data[0] < ports)
+		atomic_long_sub(len, &all_ports[skb->data[0]].queued);
 	if (!side->to)
 		goto out;
 	if (side->at + len > MEMORY)
@@ -140,13 +144,6 @@ static void add_pages(struct sk_buff *skb, struct side *side, u32 len)
 	skb->truesize += len;
 }
 
-static void freed(struct sk_buff *skb)
-{
-	struct port *port = skb_shinfo(skb)->destructor_arg;
-
-	atomic_dec(&port->queued);
-}
-
 static struct sk_buff *build(struct side *side, struct port *port)
 {
 	struct sk_buff *skb = alloc_skb(HEADROOM + HDR, GFP_KERNEL);
@@ -157,6 +154,7 @@ static struct sk_buff *build(struct side *side, struct port *port)
 	skb_reserve(skb, HEADROOM);
 	skb_reset_network_header(skb);
 	memset(skb_put(skb, HDR), 0, HDR);
+	skb->data[0] = port - all_ports;
 	add_pages(skb, side, seg * frames);
 	if (frames > 1) {
 		skb_shinfo(skb)->gso_size = seg;
@@ -166,11 +164,7 @@ static struct sk_buff *build(struct side *side, struct port *port)
 	skb->ip_summed = CHECKSUM_UNNECESSARY;
 	skb->protocol = cpu_to_be16(ETHERTYPE);
 	skb->dev = port->dev;
-	if (queue) {
-		atomic_inc(&port->queued);
-		skb_shinfo(skb)->destructor_arg = port;
-		skb->destructor = freed;
-	}
+	atomic_long_add(seg * frames, &port->queued);
 	eth = skb_push(skb, ETH_HLEN);
 	skb_reset_mac_header(skb);
 	eth_broadcast_addr(eth->h_dest);
@@ -187,7 +181,7 @@ static struct port *next_port(struct side *side)
 	for (i = 0; i < ports; i++) {
 		struct port *port = &all_ports[side->turn++ % ports];
 
-		if (!queue || atomic_read(&port->queued) < queue)
+		if (!queue || atomic_long_read(&port->queued) < (long)queue * seg * frames)
 			return port;
 	}
 	return NULL;
@@ -347,16 +341,15 @@ static int get_ports(void)
 	return 0;
 }
 
-/* What is on its way has destructors that are this module's. */
-static void wait_until_freed(void)
+/* Who measures next is to find the ports empty; what is lost is not waited for. */
+static void wait_until_arrived(void)
 {
+	u64 until = ktime_get_ns() + LAST_MS * NSEC_PER_MSEC;
 	u32 i;
 
-	for (i = 0; i < ports; i++)
-		while (atomic_read(&all_ports[i].queued))
+	for (i = 0; queue && i < ports; i++)
+		while (atomic_long_read(&all_ports[i].queued) > 0 && ktime_get_ns() < until)
 			usleep_range(NAP_US, 2 * NAP_US);
-	/* The last one's returns. */
-	synchronize_rcu();
 }
 
 static int __init bare_init(void)
@@ -375,7 +368,7 @@ static int __init bare_init(void)
 		dev_add_offload(&offload);
 		dev_add_pack(&handler);
 		err = measure();
-		wait_until_freed();
+		wait_until_arrived();
 		dev_remove_pack(&handler);
 		dev_remove_offload(&offload);
 	}
