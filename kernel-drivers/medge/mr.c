@@ -391,7 +391,7 @@ static int take_over(struct medge_device *dev, struct medge_mr *mr,
 				      key_params);
 	if (err)
 		return err;
-	old->replaced = true;
+	WRITE_ONCE(old->replaced, true);
 	swap(mr->process, old->process);
 	return 0;
 }
@@ -466,6 +466,14 @@ static __always_inline bool mr_allows(const struct medge_mr *mr,
 	       addr - mr->iova <= mr->length - len;
 }
 
+/* Its last reference has gone since it was found. Was it for another, which has its key? */
+static bool has_successor(const struct medge_mr *mr)
+{
+	/* That it was replaced was said before. */
+	smp_rmb();
+	return READ_ONCE(mr->replaced);
+}
+
 struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 			      const struct ib_pd *pd, u32 key, u64 addr,
 			      u64 len, int access)
@@ -474,6 +482,7 @@ struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 	struct medge_mr *mr = NULL;
 
 	rcu_read_lock();
+again:
 	found = medge_key_find(qp->dev, key);
 	if (found && found->is_mw) {
 		if (access & MEDGE_REMOTE_RIGHTS)
@@ -481,9 +490,13 @@ struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 	} else if (found) {
 		mr = container_of(found, struct medge_mr, key);
 		if (mr->ibmr.rkey != key ||
-		    !mr_allows(mr, pd, addr, len, access) ||
-		    !refcount_inc_not_zero(&mr->ref))
+		    !mr_allows(mr, pd, addr, len, access)) {
 			mr = NULL;
+		} else if (!refcount_inc_not_zero(&mr->ref)) {
+			if (has_successor(mr))
+				goto again;
+			mr = NULL;
+		}
 	}
 	if (mr && mr->max_pages) {
 		/* Who invalidates looks at the users after that. */

@@ -27,6 +27,7 @@ enum {
 	PAGE = 4096,
 	BUF = 256 * PAGE,
 	ACCESS = FULL_ACCESS | IBV_ACCESS_REMOTE_ATOMIC,
+	REREGS = 500,
 };
 
 static struct side A, B;
@@ -309,6 +310,8 @@ static void must_go_on(struct writer *w)
 	while (atomic_load(&w->done) - before < 2 &&
 	       w->status == IBV_WC_SUCCESS)
 		usleep(1000);
+	check(w->status == IBV_WC_SUCCESS, "it does not go on: %s",
+	      ibv_wc_status_str(w->status));
 }
 
 /* From here on, nobody writes it. */
@@ -382,6 +385,7 @@ static void rereg_in_use(const struct buffer *b, const char *what)
 				     .from = (uintptr_t)own, .len = BUF } };
 	struct ibv_mr *far = reg(&B, b, 0, BUF, (uintptr_t)other);
 	struct ibv_pd *pd = ibv_alloc_pd(B.ctx);
+	int i;
 
 	check(pd, "no PD");
 	w.job.to = (uintptr_t)other;
@@ -389,8 +393,10 @@ static void rereg_in_use(const struct buffer *b, const char *what)
 	rng_fill(&seed, own, BUF);
 	w.job.local = must_reg(&A, own, BUF, ACCESS);
 	writer_start(&w);
-	rereg(far, IBV_REREG_MR_CHANGE_ACCESS, B.pd, NULL,
-	      ACCESS | IBV_ACCESS_RELAXED_ORDERING);
+	/* Who has found the old region as it goes is to find the new one. */
+	for (i = 0; i < REREGS; i++)
+		rereg(far, IBV_REREG_MR_CHANGE_ACCESS, B.pd, NULL, i & 1 ?
+		      ACCESS : ACCESS | IBV_ACCESS_RELAXED_ORDERING);
 	memset(b->mem, 0, BUF);
 	must_go_on(&w);
 	must_equal(b->mem, own, BUF, what);
