@@ -88,12 +88,7 @@ static void reset_and_use_again(void)
 		       ibv_poll_cq(p.a.rcq, 1, &wc))
 			;
 		p.a.psn = p.b.psn += 1000;
-		check_ret(end_to_init(&p.a, &opt), 0);
-		check_ret(end_to_init(&p.b, &opt), 0);
-		check_ret(end_to_rtr(&p.a, &p.b, &opt), 0);
-		check_ret(end_to_rtr(&p.b, &p.a, &opt), 0);
-		check_ret(end_to_rts(&p.a, &opt), 0);
-		check_ret(end_to_rts(&p.b, &opt), 0);
+		connect_again(&p, &opt);
 		expect_none(p.a.scq, 10, __LINE__);
 	}
 	check_works(&p);

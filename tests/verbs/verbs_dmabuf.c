@@ -396,7 +396,7 @@ static void rereg_in_use(const struct buffer *b, const char *what)
 	/* Who has found the old region as it goes is to find the new one. */
 	for (i = 0; i < REREGS; i++)
 		rereg(far, IBV_REREG_MR_CHANGE_ACCESS, B.pd, NULL, i & 1 ?
-		      ACCESS : ACCESS | IBV_ACCESS_RELAXED_ORDERING);
+		      ACCESS | IBV_ACCESS_RELAXED_ORDERING : ACCESS);
 	memset(b->mem, 0, BUF);
 	must_go_on(&w);
 	must_equal(b->mem, own, BUF, what);
