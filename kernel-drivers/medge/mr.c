@@ -474,6 +474,33 @@ static bool has_successor(const struct medge_mr *mr)
 	return READ_ONCE(mr->replaced);
 }
 
+/*
+ * The region that was found under @key, or who has followed it, with a reference; NULL:
+ * there is none. What it allows is looked at after that: until then, a fast
+ * registration may be made void and be made anew, with other bounds. RCU.
+ */
+static __always_inline struct medge_mr *get_region(struct medge_device *dev,
+						   struct medge_key *found,
+						   u32 key)
+{
+	struct medge_mr *mr;
+
+	for (; found && !found->is_mw; found = medge_key_find(dev, key)) {
+		mr = container_of(found, struct medge_mr, key);
+		if (mr->ibmr.rkey != key)
+			break;
+		if (refcount_inc_not_zero(&mr->ref)) {
+			/* Who invalidates looks at the users after that. */
+			if (mr->max_pages)
+				smp_mb__after_atomic();
+			return mr;
+		}
+		if (!has_successor(mr))
+			break;
+	}
+	return NULL;
+}
+
 struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 			      const struct ib_pd *pd, u32 key, u64 addr,
 			      u64 len, int access)
@@ -482,26 +509,13 @@ struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 	struct medge_mr *mr = NULL;
 
 	rcu_read_lock();
-again:
 	found = medge_key_find(qp->dev, key);
 	if (found && found->is_mw) {
 		if (access & MEDGE_REMOTE_RIGHTS)
 			mr = medge_mw_get(found, qp, pd, key, addr, len, access);
-	} else if (found) {
-		mr = container_of(found, struct medge_mr, key);
-		if (mr->ibmr.rkey != key ||
-		    !mr_allows(mr, pd, addr, len, access)) {
-			mr = NULL;
-		} else if (!refcount_inc_not_zero(&mr->ref)) {
-			if (has_successor(mr))
-				goto again;
-			mr = NULL;
-		}
-	}
-	if (mr && mr->max_pages) {
-		/* Who invalidates looks at the users after that. */
-		smp_mb__after_atomic();
-		if (READ_ONCE(mr->invalid)) {
+	} else {
+		mr = get_region(qp->dev, found, key);
+		if (mr && !mr_allows(mr, pd, addr, len, access)) {
 			medge_mr_put(mr);
 			mr = NULL;
 		}
@@ -546,24 +560,23 @@ struct medge_mr *medge_mr_get_locked(struct medge_qp *qp, const struct ib_pd *pd
 struct medge_mr *medge_mr_get_local(const struct ib_pd *pd, u32 lkey, u64 addr,
 				    u64 len, int access)
 {
-	struct medge_key *found;
-	struct medge_mr *mr = ERR_PTR(-ENOENT);
+	struct medge_device *dev = to_medge_device(pd->device);
+	struct medge_mr *mr;
+	int err = 0;
 
 	rcu_read_lock();
-	found = medge_key_find(to_medge_device(pd->device), lkey);
-	if (found && !found->is_mw) {
-		mr = container_of(found, struct medge_mr, key);
-		if (mr->ibmr.lkey != lkey)
-			mr = ERR_PTR(-ENOENT);
-		else if (mr->ibmr.pd != pd || (mr->access & access) != access)
-			mr = ERR_PTR(-EPERM);
-		else if (!mr_allows(mr, pd, addr, len, access))
-			mr = ERR_PTR(-EFAULT);
-		else if (!refcount_inc_not_zero(&mr->ref))
-			mr = ERR_PTR(-ENOENT);
-	}
+	mr = get_region(dev, medge_key_find(dev, lkey), lkey);
 	rcu_read_unlock();
-	return mr;
+	if (!mr)
+		return ERR_PTR(-ENOENT);
+	if (mr->ibmr.pd != pd || (mr->access & access) != access)
+		err = -EPERM;
+	else if (!mr_allows(mr, pd, addr, len, access))
+		err = -EFAULT;
+	if (!err)
+		return mr;
+	medge_mr_put(mr);
+	return ERR_PTR(err);
 }
 
 void medge_mr_put(struct medge_mr *mr)

@@ -746,6 +746,47 @@ static void reregistration(void)
 	munmap(b.mem, BUF);
 }
 
+struct adviser {
+	struct ibv_mr *mr;
+	uint8_t *mem;
+	atomic_bool stop;
+	pthread_t thread;
+};
+
+static void *advise_on(void *arg)
+{
+	struct adviser *who = arg;
+	int err;
+
+	while (!atomic_load(&who->stop)) {
+		err = advise(who->mr, who->mem, PAGE,
+			     IBV_ADVISE_MR_ADVICE_PREFETCH,
+			     IBV_ADVISE_MR_FLAG_FLUSH);
+		check(!err, "advice as it is registered anew: %s",
+		      strerror(err));
+	}
+	return NULL;
+}
+
+/* Its key is right in every moment. */
+static void reregistration_with_advice(void)
+{
+	struct adviser who = { .mem = map_own(BUF) };
+	uint64_t until = now_ms() + race_ms, i = 0;
+
+	who.mr = paged(&A, who.mem, BUF, PAGED);
+	check(!pthread_create(&who.thread, NULL, advise_on, &who), "no thread");
+	while (now_ms() < until)
+		check(!ibv_rereg_mr(who.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL,
+				    NULL, 0, i++ & 1 ? PAGED :
+				    PAGED | IBV_ACCESS_RELAXED_ORDERING),
+		      "rereg: %s", strerror(errno));
+	atomic_store(&who.stop, true);
+	pthread_join(who.thread, NULL);
+	ibv_dereg_mr(who.mr);
+	munmap(who.mem, BUF);
+}
+
 static const struct test {
 	const char *name;
 	void (*run)(void);
@@ -758,6 +799,7 @@ static const struct test {
 	TEST(holes),
 	TEST(advice),
 	TEST(reregistration),
+	TEST(reregistration_with_advice),
 	TEST(races_with_reclaim),
 	TEST(races_with_mprotect),
 	TEST(races_with_fork),
