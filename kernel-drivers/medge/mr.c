@@ -490,9 +490,10 @@ static __always_inline struct medge_mr *get_region(struct medge_device *dev,
 		if (mr->ibmr.rkey != key)
 			break;
 		if (refcount_inc_not_zero(&mr->ref)) {
-			/* Who invalidates looks at the users after that. */
-			if (mr->max_pages)
+			if (mr->max_pages) {
+				/* Who invalidates looks at the users after that. */
 				smp_mb__after_atomic();
+			}
 			return mr;
 		}
 		if (!has_successor(mr))
