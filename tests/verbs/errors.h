@@ -70,8 +70,6 @@ void expect_failure(struct pair *p, enum ibv_wc_status status,
 
 /* @opt: NULL for what is usual. */
 void make(struct pair *pair, const struct pair_options *opt);
-/* From RESET to RTS, both ends step by step. */
-void connect_again(struct pair *pair, const struct pair_options *opt);
 /* Bytes go both ways. */
 void check_works(struct pair *pair);
 

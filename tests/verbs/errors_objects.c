@@ -112,7 +112,7 @@ static void qp_without_queues(void)
 	init.cap.max_recv_sge = 1;
 	p.b.qp = ibv_create_qp(B.pd, &init);
 	check(p.b.qp, "without a send queue: %s", strerror(errno));
-	connect_again(&p, &opt);
+	pair_connect(&p, &opt);
 	check_works(&p);
 	post_recv(&p.b, 1, 8);
 	check_ret(post(&p.a, mk(0, IBV_WR_SEND, 8), NULL), 0);

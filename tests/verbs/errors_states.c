@@ -88,7 +88,7 @@ static void reset_and_use_again(void)
 		       ibv_poll_cq(p.a.rcq, 1, &wc))
 			;
 		p.a.psn = p.b.psn += 1000;
-		connect_again(&p, &opt);
+		pair_connect(&p, &opt);
 		expect_none(p.a.scq, 10, __LINE__);
 	}
 	check_works(&p);

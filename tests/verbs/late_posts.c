@@ -14,7 +14,6 @@
  * counts. That all arrives does not.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -360,14 +359,10 @@ static void ring_often(struct ibv_qp *qp, uint32_t command, uint32_t wqe_size)
 
 static void ring_of_a_target(void)
 {
-	struct ibv_xrcd_init_attr init = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1, .oflags = O_CREAT,
-	};
 	struct pair_options opt = { .create_qp = create_xrc };
 	struct pair pair;
 
-	xrcd = ibv_open_xrcd(b.ctx, &init);
+	xrcd = xrcd_open(&b);
 	if (!xrcd)
 		die("ibv_open_xrcd");
 	pair_create(&pair, &a, &b, &opt);

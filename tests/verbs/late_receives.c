@@ -54,12 +54,9 @@ static void make_again(void)
 {
 	/* The receiver first, while it is late. */
 	if (end_to_state(&pair.b, IBV_QPS_RESET) ||
-	    end_to_state(&pair.a, IBV_QPS_RESET) ||
-	    end_to_init(&pair.a, &options) || end_to_init(&pair.b, &options) ||
-	    end_to_rtr(&pair.a, &pair.b, &options) ||
-	    end_to_rtr(&pair.b, &pair.a, &options) ||
-	    end_to_rts(&pair.a, &options) || end_to_rts(&pair.b, &options))
-		die("the QPs cannot be used again");
+	    end_to_state(&pair.a, IBV_QPS_RESET))
+		die("the QPs cannot be reset");
+	pair_connect(&pair, &options);
 	begin();
 }
 

@@ -8,7 +8,6 @@
  *   limits quota N    where process_max_* are N, which must be 2 or more
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,15 +241,9 @@ static void end_all(int kind, int most, void **made)
 
 static void open_device(void)
 {
-	struct ibv_xrcd_init_attr init = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1,
-		.oflags = O_CREAT,
-	};
-
 	side_open(&side, getenv("DEV_A"), getenv("GID_A"));
 	cq = ibv_create_cq(side.ctx, 16, NULL, NULL, 0);
-	xrcd = ibv_open_xrcd(side.ctx, &init);
+	xrcd = xrcd_open(&side);
 	if (!cq || !xrcd)
 		die("no CQ, or no XRC domain: %s", strerror(errno));
 }

@@ -6,7 +6,6 @@
  * and whatever is fenced must not.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -391,11 +390,6 @@ static void test_query_qp(struct side *a, struct side *b)
 /* Its handle in the kernel is another object than the QP itself. */
 static void test_query_xrc_target(struct side *a)
 {
-	struct ibv_xrcd_init_attr domain = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1,
-		.oflags = O_CREAT,
-	};
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_type = IBV_QPT_XRC_RECV,
 		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
@@ -403,7 +397,7 @@ static void test_query_xrc_target(struct side *a)
 	struct medgedv_qp_attr is;
 	struct ibv_qp *qp;
 
-	attr.xrcd = ibv_open_xrcd(a->ctx, &domain);
+	attr.xrcd = xrcd_open(a);
 	if (!attr.xrcd)
 		die("ibv_open_xrcd: %s", strerror(errno));
 	qp = ibv_create_qp_ex(a->ctx, &attr);

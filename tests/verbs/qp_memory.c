@@ -104,12 +104,9 @@ static void connect_qps(struct pair *pair, struct side *a, struct side *b,
 
 	po.cq = cqs[0];
 	peer.cq = cqs[1];
-	if (end_create(&pair->a, a, &po) || end_create(&pair->b, b, &peer) ||
-	    end_to_init(&pair->a, &po) || end_to_init(&pair->b, &po) ||
-	    end_to_rtr(&pair->a, &pair->b, &po) ||
-	    end_to_rtr(&pair->b, &pair->a, &po) || end_to_rts(&pair->a, &po) ||
-	    end_to_rts(&pair->b, &po))
-		die("cannot connect");
+	if (end_create(&pair->a, a, &po) || end_create(&pair->b, b, &peer))
+		die("cannot create a pair");
+	pair_connect(pair, &po);
 }
 
 static void post_recv(struct end *end)

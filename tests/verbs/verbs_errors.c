@@ -150,16 +150,6 @@ void check_works(struct pair *pair)
 	check(!memcmp(abuf, bbuf, 5000), "the read bytes are wrong");
 }
 
-void connect_again(struct pair *pair, const struct pair_options *opt)
-{
-	check_ret(end_to_init(&pair->a, opt), 0);
-	check_ret(end_to_init(&pair->b, opt), 0);
-	check_ret(end_to_rtr(&pair->a, &pair->b, opt), 0);
-	check_ret(end_to_rtr(&pair->b, &pair->a, opt), 0);
-	check_ret(end_to_rts(&pair->a, opt), 0);
-	check_ret(end_to_rts(&pair->b, opt), 0);
-}
-
 void make(struct pair *pair, const struct pair_options *opt)
 {
 	static const struct pair_options plain;

@@ -356,13 +356,7 @@ static int modify_srq(void)
 
 static int open_xrcd(void)
 {
-	struct ibv_xrcd_init_attr init = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1,
-		.oflags = O_CREAT,
-	};
-
-	return got(made.xrcd = ibv_open_xrcd(s.a.ctx, &init));
+	return got(made.xrcd = xrcd_open(&s.a));
 }
 
 static int close_xrcd(void)

@@ -6,7 +6,6 @@
  * datagram says of where it comes from, limits.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -246,11 +245,7 @@ static void srq_is_resized(void)
 /* It goes when the last who has it lets go of it. */
 static void target_is_opened_by_number(void)
 {
-	struct ibv_xrcd_init_attr init = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1, .oflags = O_CREAT,
-	};
-	struct ibv_xrcd *xrcd = ibv_open_xrcd(B.ctx, &init);
+	struct ibv_xrcd *xrcd = xrcd_open(&B);
 	struct ibv_qp_init_attr_ex target = {
 		.qp_type = IBV_QPT_XRC_RECV,
 		.comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd,

@@ -175,6 +175,17 @@ void *alloc_pages(size_t len)
 	return p;
 }
 
+struct ibv_xrcd *xrcd_open(struct side *side)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+
+	return ibv_open_xrcd(side->ctx, &init);
+}
+
 struct ibv_mr *must_reg(struct side *side, void *buf, size_t len, int access)
 {
 	struct ibv_mr *mr;
@@ -366,6 +377,18 @@ static void end_connect(struct end *end, const struct end *peer,
 		die("%s: modify to RTS: %s", end->side->name, strerror(ret));
 }
 
+void pair_connect(struct pair *pair, const struct pair_options *opt)
+{
+	must_init(&pair->a, opt);
+	must_init(&pair->b, opt);
+	if (pair->a.side->ctx->device->transport_type == IBV_TRANSPORT_IWARP) {
+		cm_connect(&pair->a, &pair->b);
+		return;
+	}
+	end_connect(&pair->a, &pair->b, opt);
+	end_connect(&pair->b, &pair->a, opt);
+}
+
 void pair_create(struct pair *pair, struct side *a, struct side *b,
 		 const struct pair_options *opt)
 {
@@ -377,14 +400,7 @@ void pair_create(struct pair *pair, struct side *a, struct side *b,
 	ret = end_create(&pair->b, b, opt);
 	if (ret)
 		die("%s: ibv_create_qp: %s", b->name, strerror(ret));
-	must_init(&pair->a, opt);
-	must_init(&pair->b, opt);
-	if (a->ctx->device->transport_type == IBV_TRANSPORT_IWARP) {
-		cm_connect(&pair->a, &pair->b);
-		return;
-	}
-	end_connect(&pair->a, &pair->b, opt);
-	end_connect(&pair->b, &pair->a, opt);
+	pair_connect(pair, opt);
 }
 
 void pair_destroy(struct pair *pair)

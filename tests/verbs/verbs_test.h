@@ -96,6 +96,9 @@ uint64_t side_counter(const struct side *side, const char *name);
 void *alloc_pages(size_t len);
 struct ibv_mr *must_reg(struct side *side, void *buf, size_t len, int access);
 
+/* A domain that is this process's own; NULL: errno says why not. */
+struct ibv_xrcd *xrcd_open(struct side *side);
+
 /*
  * A dma-buf of a file's pages, and in @file that file, both of which the caller
  * closes; -1: this kernel has none.
@@ -111,7 +114,12 @@ int end_to_rtr(struct end *end, const struct end *peer,
 int end_to_rts(struct end *end, const struct pair_options *opt);
 int end_to_state(struct end *end, enum ibv_qp_state state);
 
-/* Both ends in RTS, by the CM if they are iWARP's; dies if that fails. */
+/*
+ * Both ends, which are new or were reset, to RTS, by the CM if they are iWARP's;
+ * dies if that fails.
+ */
+void pair_connect(struct pair *pair, const struct pair_options *opt);
+/* New ends, connected. */
 void pair_create(struct pair *pair, struct side *a, struct side *b,
 		 const struct pair_options *opt);
 void pair_destroy(struct pair *pair);
