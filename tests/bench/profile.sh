@@ -5,6 +5,8 @@
 #
 #   profile.sh FILE OPERATION...    FILE: is told where the run's files are; the next begins when FILE is gone
 set -euo pipefail
+# Seconds of the machine's, which hardly go by while it is looked at.
+PATIENCE=60
 mark=$1
 shift
 cp /proc/kallsyms "$LAB_OUT/kallsyms"
@@ -13,9 +15,14 @@ for operation; do
 	pid=$!
 	sleep 1
 	echo "${LAB_OUT%/out}" >"$mark"
-	while [[ -e $mark ]]; do
+	for ((waited = 0; waited < 2 * PATIENCE; waited++)); do
+		[[ -e $mark ]] || break
 		sleep 0.5
 	done
+	if [[ -e $mark ]]; then
+		echo "nobody has looked at $operation" >&2
+		exit 1
+	fi
 	kill "$pid"
 	wait "$pid" 2>/dev/null || :
 done
