@@ -119,6 +119,39 @@ static void receive_too_small(void)
 	pair_destroy(&p);
 }
 
+/*
+ * Messages that are posted together come in one frame. The first is wrong, with which
+ * the receives of all others are flushed, and are their user's again.
+ */
+static void nothing_comes_after_a_failure(void)
+{
+	enum { N = 8, APART = 1000 };
+	struct pair p;
+	int i;
+
+	if (type_is("rxe"))
+		skip("rxe says LOC_QP_OP_ERR");
+	make(&p, NULL);
+	memset(bbuf, 0x77, BUF);
+	memset(abuf, 0x11, BUF);
+	for (i = 0; i < N; i++) {
+		check_ret(post_recv_at(&p.b, i, bbuf + i * APART,
+				       i ? 100 : 99, bmr->lkey), 0);
+		mk(i, IBV_WR_SEND, 100);
+	}
+	link_wrs(N);
+	check_ret(post(&p.a, wrs, NULL), 0);
+	for (i = 0; i < N; i++) {
+		expect_wc(p.b.rcq, i, i ? IBV_WC_WR_FLUSH_ERR :
+					  IBV_WC_LOC_LEN_ERR);
+		expect_wc(p.a.scq, i, i ? IBV_WC_WR_FLUSH_ERR :
+					  IBV_WC_REM_INV_REQ_ERR);
+	}
+	for (i = APART; i < BUF; i++)
+		check(bbuf[i] == 0x77, "byte %d was written", i);
+	pair_destroy(&p);
+}
+
 static void receive_bad_key(void)
 {
 	struct pair p;
@@ -216,6 +249,7 @@ const struct error_case errors_receive[] = {
 	ERROR_CASE(rnr_waits),
 	ERROR_CASE(rnr_stalls_nothing_else),
 	ERROR_CASE(receive_too_small),
+	ERROR_CASE(nothing_comes_after_a_failure),
 	ERROR_CASE(receive_bad_key),
 	ERROR_CASE(receives_flush_in_order),
 	ERROR_CASE(peer_gone),

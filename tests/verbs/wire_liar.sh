@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Somebody on the wire lies. From outside, who does not know the connections,
-# nobody notices. Inside a connection it may fail, and nothing else does.
+# nobody notices. Inside a connection it may fail, and nothing else does; what
+# becomes of one lie exactly, same_receive.c says.
 #
 #   wire_liar.sh [SECONDS]    default 8, for each kind of lie; SEED=N repeats a run
 #
@@ -40,8 +41,10 @@ count() {
 }
 
 choose_seed
-PATTERN=$(program verbs_pattern) && LIAR=$(program wire_liar) || exit
+PATTERN=$(program verbs_pattern) && LIAR=$(program wire_liar) && SAME=$(program same_receive) || exit
 before=$(resources)
+# While there is nothing else to hear.
+run same_receive 60 on a "$SAME" "$RAILS"
 start_pattern good 4
 good=$PID
 
