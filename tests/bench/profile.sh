@@ -15,14 +15,14 @@ for operation; do
 	pid=$!
 	sleep 1
 	echo "${LAB_OUT%/out}" >"$mark"
-	for ((waited = 0; waited < 2 * PATIENCE; waited++)); do
-		[[ -e $mark ]] || break
+	waited=0
+	while [[ -e $mark ]]; do
+		if ((waited++ == 2 * PATIENCE)); then
+			echo "nobody has looked at $operation" >&2
+			exit 1
+		fi
 		sleep 0.5
 	done
-	if [[ -e $mark ]]; then
-		echo "nobody has looked at $operation" >&2
-		exit 1
-	fi
 	kill "$pid"
 	wait "$pid" 2>/dev/null || :
 done
