@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <net/if.h>
 #include <netinet/ether.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,15 +126,9 @@ static const struct {
 
 static int open_rail(const char *name)
 {
-	struct sockaddr_ll addr = {
-		.sll_family = AF_PACKET,
-		.sll_ifindex = if_nametoindex(name),
-	};
-	int fd = socket(AF_PACKET, SOCK_RAW, 0), yes = 1;
+	int fd = port_socket(name, 0), yes = 1;
 
-	if (fd < 0 || !addr.sll_ifindex ||
-	    bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ||
-	    setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &yes, sizeof(yes)))
+	if (setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &yes, sizeof(yes)))
 		err(2, "%s", name);
 	return fd;
 }

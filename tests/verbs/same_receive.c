@@ -9,8 +9,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,17 +36,11 @@ static int nrails;
 
 static void open_rail(int i)
 {
-	struct sockaddr_ll at = { .sll_family = AF_PACKET,
-				  .sll_protocol = htons(ETH_P_ALL) };
 	char name[16];
 
 	snprintf(name, sizeof(name), "rail%d", i);
-	at.sll_ifindex = if_nametoindex(name);
-	rails[i].fd = socket(AF_PACKET, SOCK_RAW, 0);
+	rails[i].fd = port_socket(name, ETH_P_ALL);
 	rails[i].events = POLLIN;
-	if (rails[i].fd < 0 ||
-	    bind(rails[i].fd, (struct sockaddr *)&at, sizeof(at)))
-		die("%s: %s", name, strerror(errno));
 }
 
 /* The message that was sent to that QP, and the rail that took it. */
@@ -89,6 +81,7 @@ static void forge(int rail, const struct message *m, int frames, int ops,
 		die("send: %s", strerror(errno));
 }
 
+/* The receive has brought @len bytes; 0: it has failed, or was flushed. */
 static void must_complete(struct ibv_cq *cq, uint64_t wr_id, uint32_t len)
 {
 	struct ibv_wc wc;

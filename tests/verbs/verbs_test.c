@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What the verbs tests share. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_packet.h>
 #include <linux/udmabuf.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -173,6 +177,22 @@ void *alloc_pages(size_t len)
 	if (p == MAP_FAILED)
 		die("no memory for %zu bytes", len);
 	return p;
+}
+
+int port_socket(const char *netdev, uint16_t ethertype)
+{
+	struct sockaddr_ll at = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ethertype),
+		.sll_ifindex = if_nametoindex(netdev),
+	};
+	int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	/* Bound to no port, it would be all ports'. */
+	if (fd < 0 || !at.sll_ifindex ||
+	    bind(fd, (struct sockaddr *)&at, sizeof(at)))
+		die("%s: %s", netdev, strerror(errno));
+	return fd;
 }
 
 struct ibv_xrcd *xrcd_open(struct side *side)

@@ -96,6 +96,12 @@ uint64_t side_counter(const struct side *side, const char *name);
 void *alloc_pages(size_t len);
 struct ibv_mr *must_reg(struct side *side, void *buf, size_t len, int access);
 
+/*
+ * A packet socket of a port of this network namespace, which hears frames of that
+ * EtherType, both ways if that is ETH_P_ALL (0: it hears nothing). Dies without one.
+ */
+int port_socket(const char *netdev, uint16_t ethertype);
+
 /* A domain that is this process's own; NULL: errno says why not. */
 struct ibv_xrcd *xrcd_open(struct side *side);
 

@@ -50,18 +50,14 @@ static uint64_t rng;
 
 static void open_rail(int i)
 {
-	struct sockaddr_ll at = { .sll_family = AF_PACKET };
 	struct ifreq ifr;
 	char name[16];
 
 	snprintf(name, sizeof(name), "rail%d", i);
-	at.sll_protocol = htons(ETH_P_ALL);
-	at.sll_ifindex = if_nametoindex(name);
-	rails[i].fd = socket(AF_PACKET, SOCK_RAW, 0);
+	rails[i].fd = port_socket(name, ETH_P_ALL);
 	memset(&ifr, 0, sizeof(ifr));
 	memcpy(ifr.ifr_name, name, sizeof(name));
-	if (rails[i].fd < 0 || ioctl(rails[i].fd, SIOCGIFMTU, &ifr) ||
-	    bind(rails[i].fd, (struct sockaddr *)&at, sizeof(at)))
+	if (ioctl(rails[i].fd, SIOCGIFMTU, &ifr))
 		die("%s: %s", name, strerror(errno));
 	rails[i].mtu = ifr.ifr_mtu;
 }
