@@ -21,7 +21,7 @@ static const u32 rnr_timers[32] = {
 
 static u64 received_from(const struct medge_conn *c, u32 psn)
 {
-	u32 word = psn % MEDGE_WINDOW / 64, shift = psn % 64;
+	u32 word = medge_bit_word(psn), shift = psn % 64;
 	u64 bits = c->received[word] >> shift;
 
 	if (shift)
@@ -204,19 +204,19 @@ void medge_ack_due(struct medge_conn *c, u64 now, const struct medge_rx *rx)
 /* ---- what we are told ---- */
 
 /*
- * @whole: the ack says of every frame before this one whether it was received.
+ * @n frames that are alike.
+ * @whole: the ack says of every frame before them whether it was received.
  * The SACK that data carries has room for 64: those before them are not
  * missing, they are not mentioned, and nothing may be held against them.
  */
-static bool acked(struct medge_conn *c, u64 now, u32 psn, bool whole)
+static bool acked(struct medge_conn *c, u64 now, u32 psn, u32 n, bool whole)
 {
-	struct medge_sent *s = medge_sent(c, psn);
-	bool news = !(s->flags & MEDGE_SENT_ACKED);
+	bool news = !(medge_sent(c, psn)->flags & MEDGE_SENT_ACKED);
 
 	if (news)
-		medge_loss_acked(c, s);
+		medge_loss_acked(c, psn, n);
 	if (whole)
-		medge_loss_accounted(c, s, now);
+		medge_loss_accounted(c, psn + n - 1, now);
 	return news;
 }
 
@@ -229,7 +229,7 @@ static bool acked_bits(struct medge_conn *c, u64 now, u32 psn, u64 bits,
 		u32 at = psn + __ffs64(bits);
 
 		if (at - c->snd_una < c->snd_nxt - c->snd_una)
-			news |= acked(c, now, at, whole);
+			news |= acked(c, now, at, 1, whole);
 	}
 	return news;
 }
@@ -239,10 +239,12 @@ static bool acked_frames(struct medge_conn *c, u64 now,
 			 const struct medge_ack *ack)
 {
 	bool news = medge_seq_before(c->snd_una, f->ack_psn);
-	u32 i;
+	u32 i, n;
 
-	for (; medge_seq_before(c->snd_una, f->ack_psn); c->snd_una++)
-		acked(c, now, c->snd_una, true);
+	for (; medge_seq_before(c->snd_una, f->ack_psn); c->snd_una += n) {
+		n = medge_loss_alike(c, c->snd_una, f->ack_psn - c->snd_una);
+		acked(c, now, c->snd_una, n, true);
+	}
 	if (!ack)
 		return acked_bits(c, now, f->ack_psn + f->sack_base, f->sack,
 				  !f->sack_base) || news;

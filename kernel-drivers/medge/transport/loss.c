@@ -52,42 +52,82 @@ static u64 silence(const struct medge_conn *c, const struct medge_conn_path *pat
 
 /* ---- frames ---- */
 
-void medge_loss_forget(struct medge_conn *c, struct medge_sent *s)
+/* What is said of @first, @n before @s, goes for that one as well. */
+static bool is_alike(const struct medge_sent *first, const struct medge_sent *s,
+		     u32 n)
 {
-	if (s->flags & MEDGE_SENT_ACKED)
-		return;
-	if (s->flags & MEDGE_SENT_LOST)
-		c->nlost--;
-	else
-		medge_cong_forgot(&c->paths[s->path].cong, s->len);
-	c->nunacked--;
-	s->flags = (s->flags | MEDGE_SENT_ACKED) & ~MEDGE_SENT_LOST;
+	const u8 state = MEDGE_SENT_ACKED | MEDGE_SENT_LOST | MEDGE_SENT_AGAIN |
+			 MEDGE_SENT_RESPONSE;
+
+	return s->time == first->time && s->path == first->path &&
+	       s->path_seq == first->path_seq + n &&
+	       !((s->flags ^ first->flags) & state) &&
+	       (s->op_no == first->op_no ||
+		!(first->flags & MEDGE_SENT_RESPONSE));
+}
+
+u32 medge_loss_alike(const struct medge_conn *c, u32 psn, u32 most)
+{
+	struct medge_sent *first = medge_sent(c, psn), *s = first;
+	u32 n;
+
+	for (n = 1; n < most; n++) {
+		s = medge_sent_next(c, s, psn + n);
+		if (!is_alike(first, s, n))
+			break;
+	}
+	return n;
+}
+
+/* Frames that are alike. Return: how many bytes they were in flight. */
+static u32 forget(struct medge_conn *c, u32 psn, u32 n)
+{
+	struct medge_sent *s = medge_sent(c, psn);
+	struct medge_cong *cong = &c->paths[s->path].cong;
+	u8 flags = s->flags;
+	u32 i, bytes = 0;
+
+	if (flags & MEDGE_SENT_ACKED)
+		return 0;
+	for (i = 0; i < n; i++) {
+		s->flags = (s->flags | MEDGE_SENT_ACKED) & ~MEDGE_SENT_LOST;
+		bytes += s->len;
+		s = medge_sent_next(c, s, psn + i + 1);
+	}
+	c->nunacked -= n;
+	if (flags & MEDGE_SENT_LOST) {
+		c->nlost -= n;
+		return 0;
+	}
+	medge_cong_forgot(cong, bytes);
+	return bytes;
+}
+
+void medge_loss_forget(struct medge_conn *c, u32 psn)
+{
+	forget(c, psn, 1);
 }
 
 void medge_loss_forget_requests(struct medge_conn *c)
 {
 	u32 psn;
 
-	for (psn = c->snd_una; psn != c->snd_nxt; psn++) {
-		struct medge_sent *s = medge_sent(c, psn);
-
-		if (!(s->flags & MEDGE_SENT_RESPONSE))
-			medge_loss_forget(c, s);
-	}
+	for (psn = c->snd_una; psn != c->snd_nxt; psn++)
+		if (!(medge_sent(c, psn)->flags & MEDGE_SENT_RESPONSE))
+			forget(c, psn, 1);
 }
 
-void medge_loss_acked(struct medge_conn *c, struct medge_sent *s)
+void medge_loss_acked(struct medge_conn *c, u32 psn, u32 n)
 {
+	const struct medge_sent *s = medge_sent(c, psn);
 	struct medge_conn_path *path = &c->paths[s->path];
 
-	if (!(s->flags & MEDGE_SENT_LOST))
-		medge_cong_acked(&path->cong, s->len);
-	medge_loss_forget(c, s);
+	medge_cong_acked(&path->cong, forget(c, psn, n));
 	if (s->flags & MEDGE_SENT_RESPONSE)
-		medge_response_acked(c, s->op_no);
+		medge_response_acked(c, s->op_no, n);
 	if (s->path_seq != path->expect_seq)
 		c->gap = true;
-	path->expect_seq = s->path_seq + 1;
+	path->expect_seq = s->path_seq + n;
 	/* Which of the copies arrived, and on which path, is not known. */
 	if (s->flags & MEDGE_SENT_AGAIN)
 		return;
@@ -95,14 +135,14 @@ void medge_loss_acked(struct medge_conn *c, struct medge_sent *s)
 		path->behind = max(path->behind, silence(c, path));
 	path->since = c->clock;
 	path->newest = max(path->newest, s->time);
-	path->report.acked++;
+	path->report.acked += n;
 	path->report.acked_sent = path->newest;
 	c->report_some = true;
 }
 
-void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
-			  u64 now)
+void medge_loss_accounted(struct medge_conn *c, u32 psn, u64 now)
 {
+	const struct medge_sent *s = medge_sent(c, psn);
 	struct medge_conn_path *path = &c->paths[s->path];
 	u64 rtt = path_rtt(path);
 

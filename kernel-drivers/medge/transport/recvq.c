@@ -62,10 +62,8 @@ static u32 new_frames(struct medge_conn *c, const struct medge_frame *f,
 			i++;
 			continue;
 		}
-		while (i + n < f->nframes && !medge_bit(c->received, psn + n)) {
-			medge_bit_set(c->received, psn + n);
-			n++;
-		}
+		n = medge_bits_alike(c->received, psn, f->nframes - i);
+		medge_bits_set(c->received, psn, n);
 	}
 	*skip = i + n;
 	return n;
@@ -173,22 +171,22 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 
 void medge_recvq_settle(struct medge_conn *c, struct medge_rx *rx)
 {
-	u32 i;
+	u32 n;
 
 	if (rx->state & MEDGE_RX_SETTLED)
 		return;
 	rx->state |= MEDGE_RX_SETTLED;
 	if (rx->psn == c->rcv_nxt) {
-		for (i = 0; i < rx->nframes; i++)
-			medge_bit_clear(c->received, c->rcv_nxt++);
+		medge_bits_clear(c->received, c->rcv_nxt, rx->nframes);
+		c->rcv_nxt += rx->nframes;
 	} else {
-		for (i = 0; i < rx->nframes; i++)
-			medge_bit_set(c->settled, rx->psn + i);
+		medge_bits_set(c->settled, rx->psn, rx->nframes);
 	}
 	while (medge_bit(c->settled, c->rcv_nxt)) {
-		medge_bit_clear(c->settled, c->rcv_nxt);
-		medge_bit_clear(c->received, c->rcv_nxt);
-		c->rcv_nxt++;
+		n = medge_bits_alike(c->settled, c->rcv_nxt, MEDGE_WINDOW);
+		medge_bits_clear(c->settled, c->rcv_nxt, n);
+		medge_bits_clear(c->received, c->rcv_nxt, n);
+		c->rcv_nxt += n;
 	}
 }
 

@@ -46,9 +46,9 @@ bool medge_response_pending(struct medge_conn *c, u32 op_no)
 	return false;
 }
 
-void medge_response_acked(struct medge_conn *c, u32 slot)
+void medge_response_acked(struct medge_conn *c, u32 slot, u32 frames)
 {
-	medge_resp(c, slot)->acked++;
+	medge_resp(c, slot)->acked += frames;
 	while (c->resp_oldest != c->resp_send) {
 		struct medge_response *r = medge_resp(c, c->resp_oldest);
 

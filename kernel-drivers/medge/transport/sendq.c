@@ -197,41 +197,37 @@ static u32 run_frames(const struct medge_conn *c, const struct medge_pick *p,
 	return min(frames, most);
 }
 
-/* Bytes of frame @i of @tx. */
-static u32 frame_len(const struct medge_conn *c, const struct medge_tx *tx, u32 i)
-{
-	u32 seg = c->cfg.seg_len;
-
-	if (tx->nframes == 1)
-		return tx->len;
-	return MEDGE_HDR_LEN + min(seg, tx->op.len - i * seg);
-}
-
 /* Record the frames of @tx as sent, now; the last with MEDGE_SENT_ACK_REQ, if @flags have it. */
 static void record(struct medge_conn *c, u64 now, const struct medge_tx *tx,
 		   u32 op_no, u32 index, u8 flags)
 {
 	struct medge_conn_path *path = &c->paths[tx->path];
 	u8 how = c->unsent ? MEDGE_CONG_MORE : 0;
-	struct medge_sent *last;
-	u32 i, keep, sent = 0;
+	u32 i, sent = tx->len + (tx->nframes - 1) * MEDGE_HDR_LEN;
+	u32 left = sent, most = c->cfg.seg_len + MEDGE_HDR_LEN;
+	struct medge_sent *last = medge_sent(c, tx->psn);
+	struct medge_sent new = {
+		.time = now,
+		.path_seq = path->next_seq,
+		.op_no = op_no,
+		.index = index,
+		.path = tx->path,
+		.nops = tx->nops,
+	};
 
 	for (i = 0; i < tx->nframes; i++) {
-		struct medge_sent *s = medge_sent(c, tx->psn + i);
-		u32 len = frame_len(c, tx, i);
-
-		keep = flags & MEDGE_SENT_AGAIN ? s->flags & MEDGE_SENT_ACK_REQ : 0;
-		s->time = now;
-		s->path = tx->path;
-		s->path_seq = path->next_seq++;
-		s->op_no = op_no;
-		s->index = index + i;
-		s->len = len;
-		s->nops = tx->nops;
-		s->flags = (flags & ~MEDGE_SENT_ACK_REQ) | keep;
-		sent += len;
+		if (i)
+			last = medge_sent_next(c, last, tx->psn + i);
+		new.flags = flags & ~MEDGE_SENT_ACK_REQ;
+		if (flags & MEDGE_SENT_AGAIN)
+			new.flags |= last->flags & MEDGE_SENT_ACK_REQ;
+		new.len = min(left, most);
+		*last = new;
+		left -= new.len;
+		new.path_seq++;
+		new.index++;
 	}
-	last = medge_sent(c, tx->psn + tx->nframes - 1);
+	path->next_seq += tx->nframes;
 	last->flags |= flags & MEDGE_SENT_ACK_REQ;
 	medge_sched_charge(c, tx->path, tx->len);
 	if (!path->cong.inflight)
@@ -384,7 +380,7 @@ static bool next_lost(struct medge_conn *c, u32 *psn)
 		if (!(s->flags & MEDGE_SENT_LOST))
 			continue;
 		if (outdated(c, s)) {
-			medge_loss_forget(c, s);
+			medge_loss_forget(c, c->lost_hint);
 			continue;
 		}
 		*psn = c->lost_hint;

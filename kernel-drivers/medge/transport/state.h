@@ -18,13 +18,13 @@
 #ifndef MEDGE_TRANSPORT_STATE_H
 #define MEDGE_TRANSPORT_STATE_H
 
+#include "bits.h"
 #include "congestion.h"
 #include "conn.h"
 #include "peer_state.h"
 #include "table.h"
 
 enum {
-	MEDGE_BITMAP_WORDS = MEDGE_WINDOW / 64,
 	MEDGE_OPS_IN_FRAME = 255,
 	/* Slots that a connection has before it grows. */
 	MEDGE_SENT_FIRST = 4,
@@ -360,6 +360,14 @@ static inline struct medge_sent *medge_sent(const struct medge_conn *c, u32 psn)
 	return medge_table_slot(&c->sent, psn, sizeof(struct medge_sent));
 }
 
+/* The one after @before. */
+static inline struct medge_sent *medge_sent_next(const struct medge_conn *c,
+						 struct medge_sent *before,
+						 u32 psn)
+{
+	return medge_table_next(&c->sent, before, psn, sizeof(*before));
+}
+
 static inline struct medge_send_op *medge_sop(const struct medge_conn *c,
 					      u32 op_no)
 {
@@ -438,29 +446,14 @@ void medge_response_queue(struct medge_conn *c, const struct medge_op *op,
 bool medge_response_none(const struct medge_conn *c);
 /* The answer to the peer's request @op_no has not been acknowledged. */
 bool medge_response_pending(struct medge_conn *c, u32 op_no);
-/* A frame of one was acknowledged. */
-void medge_response_acked(struct medge_conn *c, u32 slot);
+/* Frames of one were acknowledged. */
+void medge_response_acked(struct medge_conn *c, u32 slot, u32 frames);
 
 /* ---- sendq.c ---- */
 /* There are frames, other than acks, that could be sent, had they a rail and a window. */
 bool medge_sendq_wants(struct medge_conn *c);
 
 /* ---- recvq.c ---- */
-static inline bool medge_bit(const u64 *map, u32 psn)
-{
-	return map[psn % MEDGE_WINDOW / 64] >> psn % 64 & 1;
-}
-
-static inline void medge_bit_set(u64 *map, u32 psn)
-{
-	map[psn % MEDGE_WINDOW / 64] |= 1ULL << psn % 64;
-}
-
-static inline void medge_bit_clear(u64 *map, u32 psn)
-{
-	map[psn % MEDGE_WINDOW / 64] &= ~(1ULL << psn % 64);
-}
-
 /* Receive no more: the peer is told why, and of our own requests none goes out any more. */
 void medge_recvq_refuse(struct medge_conn *c, const struct medge_op *op, u8 nak);
 /* Perform what can be performed, in op order. */
@@ -532,15 +525,19 @@ static inline bool medge_ack_wanted(const struct medge_conn *c)
 }
 
 /* ---- loss.c ---- */
-/* A frame was acknowledged for the first time. */
-void medge_loss_acked(struct medge_conn *c, struct medge_sent *s);
-/* It is acknowledged, and all frames sent before it are accounted for. */
-void medge_loss_accounted(struct medge_conn *c, const struct medge_sent *s,
-			  u64 now);
+/*
+ * Of the @most frames from @psn on, so many are alike: they went along on one path, in its order
+ * and at one time, and fared the same since. An ack means the same for all of them.
+ */
+u32 medge_loss_alike(const struct medge_conn *c, u32 psn, u32 most);
+/* @n of them were acknowledged for the first time. */
+void medge_loss_acked(struct medge_conn *c, u32 psn, u32 n);
+/* A frame is acknowledged, and all sent before it are accounted for. */
+void medge_loss_accounted(struct medge_conn *c, u32 psn, u64 now);
 /* It is to be sent again. */
 void medge_loss_mark(struct medge_conn *c, u32 psn);
 /* The peer need not get it (any more). */
-void medge_loss_forget(struct medge_conn *c, struct medge_sent *s);
+void medge_loss_forget(struct medge_conn *c, u32 psn);
 /* No frame of a request goes out any more. */
 void medge_loss_forget_requests(struct medge_conn *c);
 u64 medge_loss_rto(const struct medge_conn *c);

@@ -40,6 +40,14 @@ static inline void *medge_table_slot(const struct medge_table *t, u32 n,
 	       i % MEDGE_TABLE_CHUNK * slot_size;
 }
 
+/* That of number @n, @before being that of the one before. */
+static inline void *medge_table_next(const struct medge_table *t, void *before,
+				     u32 n, size_t slot_size)
+{
+	return n & t->mask & (MEDGE_TABLE_CHUNK - 1) ?
+	       before + slot_size : medge_table_slot(t, n, slot_size);
+}
+
 /* @first: @size zeroed slots, a power of two and no more than a chunk. */
 void medge_table_init(struct medge_table *t, void *first, u32 size);
 void medge_table_fini(struct medge_table *t);
