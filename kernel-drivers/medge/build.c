@@ -198,43 +198,72 @@ static void add_len(struct sk_buff *skb, u32 len, u32 truesize)
 	skb->truesize += truesize;
 }
 
+/*
+ * A kernel consumer's pages may be such as know no references; a dma-buf's may become
+ * somebody else's in spite of them.
+ */
+static bool may_attach(const struct medge_mr *mr, struct page *page)
+{
+	return mr->umem || (!mr->dmabuf && sendpage_ok(page));
+}
+
+/* An skb's fragments, as they are added; @end is where the last one's last page is used to. */
+struct attached {
+	struct skb_shared_info *si;
+	u32 frags;
+	struct page *last;
+	u32 end;
+};
+
+/* Return: of @len bytes from @off in the first of @pages, those that are fragments now. */
+static u32 attach(struct attached *a, const struct medge_mr *mr,
+		  struct page **pages, u32 off, u32 len)
+{
+	u32 left = len;
+
+	while (left) {
+		u32 n = min_t(u32, left, PAGE_SIZE - off);
+		struct page *page = *pages++;
+
+		if (!may_attach(mr, page))
+			break;
+		/* A folio's page, other than the first, is behind one of the same. */
+		if (PageTail(page) && a->last && page == a->last + 1 && !off &&
+		    a->end == PAGE_SIZE) {
+			skb_frag_size_add(&a->si->frags[a->frags - 1], n);
+		} else {
+			if (a->frags == MAX_SKB_FRAGS)
+				break;
+			get_page(page);
+			__skb_fill_page_desc_noacc(a->si, a->frags++, page, off,
+						   n);
+		}
+		a->last = page;
+		a->end = off + n;
+		off = 0;
+		left -= n;
+	}
+	return len - left;
+}
+
 /* The pages themselves. Return: they cannot be used, or are too many. */
 static bool attach_pages(struct sk_buff *skb, struct medge_walk *w)
 {
-	struct skb_shared_info *si = skb_shinfo(skb);
-	struct page *page, *last = NULL;
-	u32 off, len, end = 0, sum = 0;
-	bool unusable = false;
+	struct attached a = { .si = skb_shinfo(skb) };
+	u32 off, len, n, sum = 0;
+	struct page **pages;
 
 	/* Whoever wants them unchanged must copy them: they are the user's. */
-	si->flags |= SKBFL_SHARED_FRAG;
-	while (si->nr_frags < MAX_SKB_FRAGS &&
-	       (len = medge_walk_next(w, U32_MAX, &page, &off))) {
-		bool next = last && !off && end == PAGE_SIZE &&
-			    page == last + 1 &&
-			    page_folio(page) == page_folio(last);
-
-		/*
-		 * A kernel consumer's may be such as know no references; a
-		 * dma-buf's may become somebody else's in spite of them.
-		 */
-		unusable = !w->mr->umem &&
-			   (w->mr->dmabuf || !sendpage_ok(page));
-		if (unusable)
-			break;
-		if (next) {
-			skb_frag_size_add(&si->frags[si->nr_frags - 1], len);
-		} else {
-			get_page(page);
-			skb_fill_page_desc_noacc(skb, si->nr_frags, page, off,
-						 len);
-		}
-		sum += len;
-		last = page;
-		end = off + len;
-	}
+	a.si->flags |= SKBFL_SHARED_FRAG;
+	do {
+		len = medge_walk_pages(w, U32_MAX, &pages, &off);
+		n = attach(&a, w->mr, pages, off, len);
+		medge_walk_back(w, len - n);
+		sum += n;
+	} while (n && n == len);
+	a.si->nr_frags = a.frags;
 	add_len(skb, sum, sum);
-	return unusable || (w->left && !w->fault);
+	return w->left && !w->fault;
 }
 
 /* Copies of them. Return: there was memory for that. */

@@ -89,18 +89,19 @@ static void walk_miss(struct medge_walk *w)
 	};
 }
 
-u32 medge_walk_on(struct medge_walk *w, u32 max, struct page **page, u32 *off)
+u32 medge_walk_on(struct medge_walk *w, u32 max)
 {
 	u32 len = min(max, w->left);
 
 	if (!len || w->fault || !walk_enter(w))
 		return 0;
-	*page = medge_mr_page(w->mr, w->sge->addr + w->skip, w->access, off);
-	if (!*page) {
+	w->page = medge_mr_page(w->mr, w->sge->addr + w->skip, w->access,
+				&w->page_at);
+	if (!w->page) {
 		walk_miss(w);
 		return 0;
 	}
-	len = min3(len, w->sge->length - w->skip, (u32)PAGE_SIZE - *off);
+	len = min3(len, w->sge->length - w->skip, (u32)PAGE_SIZE - w->page_at);
 	w->skip += len;
 	w->left -= len;
 	return len;
@@ -144,40 +145,43 @@ static bool walk_put(struct medge_walk *w, const void *from, u32 len)
 
 /* The bytes of an skb, and of those that were joined to it, in order. */
 struct source {
-	const struct skb_shared_info *si;
-	u32 frag;		/* the next */
-	const struct sk_buff *joined;	/* the next, after all of @si */
+	const skb_frag_t *frag, *end;	/* the fragments that are left */
+	const struct sk_buff *joined;	/* the next, after these */
 	const u8 *data;
-	u32 have;		/* at @data */
+	u32 have;			/* at @data */
 };
 
 static void source_skb(struct source *src, const struct sk_buff *skb)
 {
-	src->si = skb_shinfo(skb);
-	src->frag = 0;
+	const struct skb_shared_info *si = skb_shinfo(skb);
+
+	src->frag = si->frags;
+	src->end = si->frags + si->nr_frags;
 	src->data = skb->data;
 	src->have = skb_headlen(skb);
 }
 
-static bool source_more(struct source *src)
+static bool source_next(struct source *src)
 {
-	while (!src->have) {
-		const skb_frag_t *frag = &src->si->frags[src->frag];
-
-		if (src->frag == src->si->nr_frags) {
-			if (!src->joined)
-				return false;
-			source_skb(src, src->joined);
-			src->joined = src->joined->next;
-			continue;
-		}
+	if (src->frag != src->end) {
+		src->have = skb_frag_size(src->frag);
+		src->data = skb_frag_address(src->frag);
 		src->frag++;
-		src->have = skb_frag_size(frag);
-		src->data = skb_frag_address(frag);
 		/* Memory of a device's, perhaps: the CPU cannot read it. */
-		if (!src->data)
-			return false;
+		return src->data;
 	}
+	if (!src->joined)
+		return false;
+	source_skb(src, src->joined);
+	src->joined = src->joined->next;
+	return true;
+}
+
+static inline bool source_more(struct source *src)
+{
+	while (!src->have)
+		if (!source_next(src))
+			return false;
 	return true;
 }
 
@@ -190,7 +194,7 @@ static void source_use(struct source *src, u32 len)
 static void source_start(struct source *src, const struct sk_buff *skb, u32 from)
 {
 	source_skb(src, skb);
-	src->joined = src->si->frag_list;
+	src->joined = skb_shinfo(skb)->frag_list;
 	while (from && source_more(src)) {
 		u32 n = min(from, src->have);
 
@@ -231,38 +235,82 @@ static bool source_read(struct source *src, u8 *to, u32 len)
 	return true;
 }
 
+/* Of @len bytes from @off in the first of @pages, those that the kernel has side by side. */
+static u32 side_by_side(struct page **pages, u32 off, u32 len)
+{
+	u32 n = PAGE_SIZE - off;
+
+	while (!IS_ENABLED(CONFIG_HIGHMEM) && n < len &&
+	       page_address(pages[1]) == page_address(pages[0]) + PAGE_SIZE) {
+		pages++;
+		n += PAGE_SIZE;
+	}
+	return min(n, len);
+}
+
 /*
  * Where there is no microcode for it, memmove() has a better instruction than memcpy() for
- * what lies alike in its pages, as long messages between aligned buffers do.
+ * what lies alike in its pages, as long messages between aligned buffers do; and the more
+ * it does in one go, the better.
  */
-static void put_page_part(struct medge_walk *w, struct page *page, u32 off,
-			  const u8 *from, u32 len)
+static void put_together(struct page **pages, u32 off, const u8 *from, u32 len)
 {
-	void *to;
-
-	if (unlikely(w->copies) &&
-	    medge_copies_add(w->copies, w->mr, page, off, from, len))
-		return;
-	to = kmap_local_page(page);
+	void *to = kmap_local_page(*pages);
+	u32 end;
 
 	memmove(to + off, from, len);
-	flush_dcache_page(page);
+	for (end = 0; end < off + len; end += PAGE_SIZE)
+		flush_dcache_page(*pages++);
 	kunmap_local(to);
+}
+
+static void put_pages(struct page **pages, u32 off, const u8 *from, u32 len)
+{
+	while (len) {
+		u32 n = side_by_side(pages, off, len);
+
+		put_together(pages, off, from, n);
+		pages += (off + n) >> PAGE_SHIFT;
+		off = 0;
+		from += n;
+		len -= n;
+	}
+}
+
+/* They are copied by @w->copies, unless these cannot. */
+static void give_pages(struct medge_walk *w, struct page **pages, u32 off,
+		       const u8 *from, u32 len)
+{
+	while (len) {
+		u32 n = min_t(u32, len, PAGE_SIZE - off);
+
+		if (!medge_copies_add(w->copies, w->mr, *pages, off, from, n))
+			put_together(pages, off, from, n);
+		pages++;
+		off = 0;
+		from += n;
+		len -= n;
+	}
 }
 
 /* From low to high addresses: an application may look at the last byte. */
 static bool walk_write(struct medge_walk *w, struct source *src, u32 len)
 {
 	while (len) {
-		struct page *page;
+		struct page **pages;
 		u32 off, n;
 
 		if (!source_more(src))
 			return false;
-		n = medge_walk_next(w, min(len, src->have), &page, &off);
+		n = medge_walk_pages(w, min(len, src->have), &pages, &off);
 		if (!n)
 			return false;
-		put_page_part(w, page, off, src->data, n);
+		if (unlikely(w->copies))
+			give_pages(w, pages, off, src->data, n);
+		else if (off + n <= PAGE_SIZE)
+			put_together(pages, off, src->data, n);
+		else
+			put_pages(pages, off, src->data, n);
 		source_use(src, n);
 		len -= n;
 	}

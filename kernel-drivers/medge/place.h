@@ -18,6 +18,8 @@ struct medge_copies;
  * @left: bytes of the way left
  * @mr: of @sge, held; NULL: not looked up yet
  * @pages: its pages; NULL: it has no list of them, or @mr is NULL
+ * @page: the one that medge_walk_on() found last, and
+ * @page_at: where in it
  * @base: where @sge begins in them, in bytes
  * @locked: under @qp's lock
  * @fault: an SGE may not be used so, or is not there; the way ends there
@@ -34,6 +36,8 @@ struct medge_walk {
 	u32 left;
 	struct medge_mr *mr;
 	struct page **pages;
+	struct page *page;
+	u32 page_at;
 	u64 base;
 	bool locked;
 	bool fault;
@@ -46,34 +50,51 @@ void medge_walk_start(struct medge_walk *w, struct medge_qp *qp,
 		      const struct ib_pd *pd, int access,
 		      const struct medge_sge *sge, u32 num_sge, u32 offset,
 		      u32 len);
-/* What medge_walk_next() does where there is more to do than to go on in a list of pages. */
-u32 medge_walk_on(struct medge_walk *w, u32 max, struct page **page, u32 *off);
+/* What these do where there is more to do than to go on in a list of pages: one page's part. */
+u32 medge_walk_on(struct medge_walk *w, u32 max);
+
+/* Take the last step back, or @len bytes of it. */
+static inline void medge_walk_back(struct medge_walk *w, u32 len)
+{
+	w->skip -= len;
+	w->left += len;
+}
 
 /*
- * The next part of at most @max bytes, within one page; 0: the end, or a fault.
+ * The next part of at most @max bytes: it begins at @off in the first of @pages, and goes on
+ * at the beginning of each next one. 0: the end, or a fault.
  */
-static inline u32 medge_walk_next(struct medge_walk *w, u32 max,
-				  struct page **page, u32 *off)
+static inline u32 medge_walk_pages(struct medge_walk *w, u32 max,
+				   struct page ***pages, u32 *off)
 {
 	u64 pos = w->base + w->skip;
 	u32 len;
 
-	if (!w->pages || !w->left || w->skip == w->sge->length)
-		return medge_walk_on(w, max, page, off);
+	if (!w->pages || !w->left || w->skip == w->sge->length) {
+		len = medge_walk_on(w, max);
+		*pages = &w->page;
+		*off = w->page_at;
+		return len;
+	}
 	*off = offset_in_page(pos);
-	*page = w->pages[pos >> PAGE_SHIFT];
+	*pages = &w->pages[pos >> PAGE_SHIFT];
 	len = min3(max, w->left, w->sge->length - w->skip);
-	len = min_t(u32, len, PAGE_SIZE - *off);
 	w->skip += len;
 	w->left -= len;
 	return len;
 }
 
-/* Take the last step back, of @len bytes. */
-static inline void medge_walk_back(struct medge_walk *w, u32 len)
+/* The same, but within one page. */
+static inline u32 medge_walk_next(struct medge_walk *w, u32 max,
+				  struct page **page, u32 *off)
 {
-	w->skip -= len;
-	w->left += len;
+	struct page **pages;
+	u32 len = medge_walk_pages(w, max, &pages, off), beyond;
+
+	*page = *pages;
+	beyond = *off + len - min_t(u32, *off + len, PAGE_SIZE);
+	medge_walk_back(w, beyond);
+	return len - beyond;
 }
 
 /* Return: false if the way had a fault or the list was too short. */
