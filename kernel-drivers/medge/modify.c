@@ -31,13 +31,15 @@ static void connection_config(const struct medge_qp *qp,
 {
 	const struct ib_qp_attr *attr = &qp->attr;
 	u32 room = medge_rails_room(qp->dev, MEDGE_HDR_LEN);
+	u32 seg_len = min_t(u32, room, MEDGE_RUN_MAX);
 
 	*cfg = (struct medge_conn_config) {
 		.psn = attr->sq_psn,
 		.peer_psn = attr->rq_psn,
 		.dest_qpn = attr->dest_qp_num,
-		.seg_len = min_t(u32, room, MEDGE_RUN_MAX),
+		.seg_len = seg_len,
 		.run_max = MEDGE_RUN_MAX,
+		.window = medge_window_first(seg_len),
 		.ord = attr->max_rd_atomic,
 		.ird = attr->max_dest_rd_atomic,
 		.retry_cnt = attr->retry_cnt,

@@ -21,6 +21,7 @@ void pair_params_default(struct pair_params *params, u32 nrails)
 		cfg->dest_qpn = 17 + !side;
 		cfg->seg_len = 1024;
 		cfg->run_max = MEDGE_RUN_MAX;
+		cfg->window = MEDGE_WINDOW_FIRST;
 		cfg->ord = 16;
 		cfg->ird = 16;
 		cfg->retry_cnt = 7;

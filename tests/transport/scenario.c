@@ -128,6 +128,7 @@ static void make_config(struct scenario *s, struct pair_params *p)
 		c->psn = wrap ? 0u - rng_below(r, 100) : rng_next(r);
 		c->dest_qpn = rng_below(r, 1 << 24);
 		c->seg_len = seg_len;
+		c->window = medge_window_first(seg_len);
 		if (!same_mtu)
 			seg_len = seg_lens[rng_below(r, ARRAY_SIZE(seg_lens))];
 		c->run_max = rng_below(r, 4) ? MEDGE_RUN_MAX :

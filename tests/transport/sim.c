@@ -211,6 +211,7 @@ static void init_end(struct sim *s, u32 flow, u32 side, u32 host)
 		.peer_psn = 100 + !side,
 		.seg_len = s->cfg.seg_len,
 		.run_max = MEDGE_RUN_MAX,
+		.window = medge_window_first(s->cfg.seg_len),
 		.ord = 16,
 		.ird = 16,
 		.retry_cnt = 7,

@@ -34,6 +34,8 @@ static void stream_params(struct stream *s, u32 nrails)
 	s->depth = OPS_OUT;
 	for (side = 0; side < 2; side++) {
 		s->params.cfg[side].seg_len = MTU - MEDGE_HDR_LEN;
+		s->params.cfg[side].window =
+			medge_window_first(MTU - MEDGE_HDR_LEN);
 		for (i = 0; i < nrails; i++)
 			s->params.link[side][i].rate = GBIT;
 	}

@@ -92,6 +92,30 @@ static void frames__window_shrinks_with_the_rails(void)
 	pair_free(&p);
 }
 
+/* Of small frames it takes more to make the same bytes. */
+static void frames__small_ones_have_a_wide_window(void)
+{
+	struct medge_request req = req_write(REGION_RELAXED, 0, 1400 * SEG,
+					     MEDGE_OP_STRICT);
+	struct pair_params params;
+	struct pair p;
+
+	CHECK_EQ(medge_window_first(9000 - MEDGE_HDR_LEN), MEDGE_WINDOW_FIRST);
+	CHECK_EQ(medge_window_first(4096), MEDGE_WINDOW_BYTES / 4096);
+	CHECK_EQ(medge_window_first(1500 - MEDGE_HDR_LEN), MEDGE_WINDOW);
+	pair_params_default(&params, 1);
+	params.cfg[0].seg_len = params.cfg[1].seg_len = SEG;
+	params.cfg[0].window = 1000;
+	pair_init(&p, &params);
+	pair_dark(&p, 1, 0, true);
+	pair_post(&p, 0, &req);
+	CHECK_EQ(p.host[0].count.frames_new, 1000);
+	pair_dark(&p, 1, 0, false);
+	pair_finish(&p, SEC);
+	CHECK_EQ(p.host[0].count.frames_new, 1400);
+	pair_free(&p);
+}
+
 /* The first ack of all of the window is lost. */
 static enum net_verdict lose_whole_window(struct pair *p, const struct seen *seen,
 					  u64 *delay, void *user)
@@ -414,6 +438,7 @@ int main(int argc, char **argv)
 	RUN(frames__no_more_than_the_rails_windows_unacknowledged);
 	RUN(frames__held_are_at_most_the_windows);
 	RUN(frames__window_shrinks_with_the_rails);
+	RUN(frames__small_ones_have_a_wide_window);
 	RUN(frames__of_a_full_window_are_asked_after);
 	RUN(ops__no_more_than_the_window_at_once);
 	RUN(memory__none__goes_on_with_what_it_has);

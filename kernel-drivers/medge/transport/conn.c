@@ -19,7 +19,7 @@ void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 	c->rcv_high = cfg->peer_psn;
 	c->rcv_latest = cfg->peer_psn;
 	c->ack_at = MEDGE_NEVER;
-	c->window = MEDGE_WINDOW_FIRST;
+	c->window = cfg->window;
 	c->loss_at = MEDGE_NEVER;
 	c->report_now = true;
 	for (i = 0; i < MEDGE_MAX_RAILS; i++)

@@ -156,6 +156,7 @@ enum { MEDGE_NAK_LATER = 255 };
  * @dest_qpn: peer's QP number
  * @seg_len: payload bytes of a full frame: rail MTU less MEDGE_HDR_LEN
  * @run_max: payload bytes of a run at most, up to MEDGE_RUN_MAX
+ * @window: frames in flight to begin with, for each rail of the peer's
  * @ord: READs and atomics we have in flight at most (max_rd_atomic)
  * @ird: READs and atomics the peer may have in flight (max_dest_rd_atomic)
  * @retry_cnt: IBTA 9.7.5.2.8; the op fails when nothing was acknowledged for
@@ -174,6 +175,7 @@ struct medge_conn_config {
 	u32 dest_qpn;
 	u16 seg_len;
 	u32 run_max;
+	u16 window;
 	u8 ord;
 	u8 ird;
 	u8 retry_cnt;
@@ -185,11 +187,22 @@ struct medge_conn_config {
 };
 
 enum {
-	/* Frames in flight to begin with, for each rail of the peer's (MultiEdge 2.1.2). */
+	/* Of @window: in frames (MultiEdge 2.1.2), and in bytes where frames are small. */
 	MEDGE_WINDOW_FIRST = 512,
+	MEDGE_WINDOW_BYTES = 4 << 20,
 	MEDGE_ACK_FRAMES = 48,
 	MEDGE_ACK_DELAY_NS = 5000000,
 };
+
+/*
+ * The window of a connection whose frames have @seg_len bytes. So many small ones as make
+ * superframes enough for several CPUs; what their path carries is looked after by bytes.
+ */
+static inline u16 medge_window_first(u32 seg_len)
+{
+	return clamp_t(u32, MEDGE_WINDOW_BYTES / seg_len, MEDGE_WINDOW_FIRST,
+		       MEDGE_WINDOW);
+}
 
 /**
  * struct medge_tx - a run to send

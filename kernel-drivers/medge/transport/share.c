@@ -166,7 +166,7 @@ static void begin_window(struct medge_conn *c, const struct medge_peer *p)
 	if (!n || n == c->nends || c->refused)
 		return;
 	c->nends = n;
-	c->window = min_t(u32, n * MEDGE_WINDOW_FIRST, MEDGE_WINDOW);
+	c->window = min_t(u32, n * c->cfg.window, MEDGE_WINDOW);
 }
 
 void medge_conn_sync(struct medge_conn *c, struct medge_peer *p, u64 now)
