@@ -151,7 +151,7 @@ struct source {
 	u32 have;			/* at @data */
 };
 
-static void source_skb(struct source *src, const struct sk_buff *skb)
+static inline void source_skb(struct source *src, const struct sk_buff *skb)
 {
 	const struct skb_shared_info *si = skb_shinfo(skb);
 
@@ -161,7 +161,7 @@ static void source_skb(struct source *src, const struct sk_buff *skb)
 	src->have = skb_headlen(skb);
 }
 
-static bool source_next(struct source *src)
+static inline bool source_next(struct source *src)
 {
 	if (src->frag != src->end) {
 		src->have = skb_frag_size(src->frag);
@@ -185,7 +185,7 @@ static inline bool source_more(struct source *src)
 	return true;
 }
 
-static void source_use(struct source *src, u32 len)
+static inline void source_use(struct source *src, u32 len)
 {
 	src->data += len;
 	src->have -= len;
@@ -256,41 +256,39 @@ static u32 side_by_side(struct page **pages, u32 off, u32 len)
 static void put_together(struct page **pages, u32 off, const u8 *from, u32 len)
 {
 	void *to = kmap_local_page(*pages);
-	u32 end;
+	u32 i;
 
 	memmove(to + off, from, len);
-	for (end = 0; end < off + len; end += PAGE_SIZE)
-		flush_dcache_page(*pages++);
+	for (i = 0; ARCH_IMPLEMENTS_FLUSH_DCACHE_PAGE &&
+	     i << PAGE_SHIFT < off + len; i++)
+		flush_dcache_page(pages[i]);
 	kunmap_local(to);
 }
 
-static void put_pages(struct page **pages, u32 off, const u8 *from, u32 len)
+/* The next @len bytes of @from; by @w->copies, where they can. Return: there were so many. */
+static bool put_pages(struct medge_walk *w, struct page **pages, u32 off,
+		      struct source *from, u32 len)
 {
-	while (len) {
-		u32 n = side_by_side(pages, off, len);
+	struct source src = *from;
 
-		put_together(pages, off, from, n);
+	while (len) {
+		u32 page = PAGE_SIZE - off, n;
+
+		if (!source_more(&src))
+			return false;
+		n = min(len, src.have);
+		if (n > page)
+			n = w->copies ? page : side_by_side(pages, off, n);
+		if (likely(!w->copies) ||
+		    !medge_copies_add(w->copies, w->mr, *pages, off, src.data, n))
+			put_together(pages, off, src.data, n);
 		pages += (off + n) >> PAGE_SHIFT;
-		off = 0;
-		from += n;
+		off = offset_in_page(off + n);
+		source_use(&src, n);
 		len -= n;
 	}
-}
-
-/* They are copied by @w->copies, unless these cannot. */
-static void give_pages(struct medge_walk *w, struct page **pages, u32 off,
-		       const u8 *from, u32 len)
-{
-	while (len) {
-		u32 n = min_t(u32, len, PAGE_SIZE - off);
-
-		if (!medge_copies_add(w->copies, w->mr, *pages, off, from, n))
-			put_together(pages, off, from, n);
-		pages++;
-		off = 0;
-		from += n;
-		len -= n;
-	}
+	*from = src;
+	return true;
 }
 
 /* From low to high addresses: an application may look at the last byte. */
@@ -298,20 +296,10 @@ static bool walk_write(struct medge_walk *w, struct source *src, u32 len)
 {
 	while (len) {
 		struct page **pages;
-		u32 off, n;
+		u32 off, n = medge_walk_pages(w, len, &pages, &off);
 
-		if (!source_more(src))
+		if (!n || !put_pages(w, pages, off, src, n))
 			return false;
-		n = medge_walk_pages(w, min(len, src->have), &pages, &off);
-		if (!n)
-			return false;
-		if (unlikely(w->copies))
-			give_pages(w, pages, off, src->data, n);
-		else if (off + n <= PAGE_SIZE)
-			put_together(pages, off, src->data, n);
-		else
-			put_pages(pages, off, src->data, n);
-		source_use(src, n);
 		len -= n;
 	}
 	return true;

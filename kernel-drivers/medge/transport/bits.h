@@ -30,34 +30,41 @@ static inline u64 medge_bits_mask(u32 psn, u32 n)
 	return ~0ULL >> (64 - n) << psn % 64;
 }
 
+/* One at least. */
 static inline void medge_bits_set(u64 *map, u32 psn, u32 n)
 {
-	while (n) {
-		u32 near = medge_bits_near(psn, n);
+	u32 near;
 
+	do {
+		near = medge_bits_near(psn, n);
 		map[medge_bit_word(psn)] |= medge_bits_mask(psn, near);
 		psn += near;
 		n -= near;
-	}
+	} while (n);
 }
 
 static inline void medge_bits_clear(u64 *map, u32 psn, u32 n)
 {
-	while (n) {
-		u32 near = medge_bits_near(psn, n);
+	u32 near;
 
+	do {
+		near = medge_bits_near(psn, n);
 		map[medge_bit_word(psn)] &= ~medge_bits_mask(psn, near);
 		psn += near;
 		n -= near;
-	}
+	} while (n);
 }
 
 /* How many of @n bits, at most all there are, are in a row from that of @psn on as that one is? */
 static inline u32 medge_bits_alike(const u64 *map, u32 psn, u32 n)
 {
-	u64 same = medge_bit(map, psn) ? ~0ULL : 0, others;
+	u64 same, others;
 	u32 done, near;
 
+	/* One alone is the most frequent. */
+	if (n == 1)
+		return n;
+	same = medge_bit(map, psn) ? ~0ULL : 0;
 	for (done = 0; done < n; done += near) {
 		near = medge_bits_near(psn + done, n - done);
 		others = (map[medge_bit_word(psn + done)] ^ same) &

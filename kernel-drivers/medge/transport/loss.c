@@ -90,9 +90,10 @@ static u32 forget(struct medge_conn *c, u32 psn, u32 n)
 	if (flags & MEDGE_SENT_ACKED)
 		return 0;
 	for (i = 0; i < n; i++) {
+		if (i)
+			s = medge_sent_next(c, s, psn + i);
 		s->flags = (s->flags | MEDGE_SENT_ACKED) & ~MEDGE_SENT_LOST;
 		bytes += s->len;
-		s = medge_sent_next(c, s, psn + i + 1);
 	}
 	c->nunacked -= n;
 	if (flags & MEDGE_SENT_LOST) {
