@@ -235,12 +235,25 @@ static bool source_read(struct source *src, u8 *to, u32 len)
 	return true;
 }
 
+/*
+ * Where there is no microcode for it, memmove() has a better instruction than memcpy() for
+ * what lies alike in its pages, as long messages between aligned buffers do.
+ */
+static void put_in_page(struct page *page, u32 off, const u8 *from, u32 len)
+{
+	void *to = kmap_local_page(page);
+
+	memmove(to + off, from, len);
+	flush_dcache_page(page);
+	kunmap_local(to);
+}
+
 /* Of @len bytes from @off in the first of @pages, those that the kernel has side by side. */
 static u32 side_by_side(struct page **pages, u32 off, u32 len)
 {
 	u32 n = PAGE_SIZE - off;
 
-	while (!IS_ENABLED(CONFIG_HIGHMEM) && n < len &&
+	while (n < len &&
 	       page_address(pages[1]) == page_address(pages[0]) + PAGE_SIZE) {
 		pages++;
 		n += PAGE_SIZE;
@@ -248,40 +261,47 @@ static u32 side_by_side(struct page **pages, u32 off, u32 len)
 	return min(n, len);
 }
 
-/*
- * Where there is no microcode for it, memmove() has a better instruction than memcpy() for
- * what lies alike in its pages, as long messages between aligned buffers do; and the more
- * it does in one go, the better.
- */
-static void put_together(struct page **pages, u32 off, const u8 *from, u32 len)
+/* All of these in one go: a huge page is copied to as it is, not in pieces. */
+static void put_side_by_side(struct page **pages, u32 off, const u8 *from, u32 len)
 {
-	void *to = kmap_local_page(*pages);
 	u32 i;
 
-	memmove(to + off, from, len);
+	memmove(page_address(*pages) + off, from, len);
 	for (i = 0; ARCH_IMPLEMENTS_FLUSH_DCACHE_PAGE &&
 	     i << PAGE_SHIFT < off + len; i++)
 		flush_dcache_page(pages[i]);
-	kunmap_local(to);
 }
 
-/* The next @len bytes of @from; by @w->copies, where they can. Return: there were so many. */
+/* By @w->copies, if there are any and they can. Return: how much of it, something at least. */
+static u32 put_some(struct medge_walk *w, struct page **pages, u32 off,
+		    const u8 *from, u32 len)
+{
+	u32 n = min_t(u32, len, PAGE_SIZE - off);
+
+	if (unlikely(w->copies) &&
+	    medge_copies_add(w->copies, w->mr, *pages, off, from, n))
+		return n;
+	if (n == len || IS_ENABLED(CONFIG_HIGHMEM) || w->copies) {
+		put_in_page(*pages, off, from, n);
+		return n;
+	}
+	n = side_by_side(pages, off, len);
+	put_side_by_side(pages, off, from, n);
+	return n;
+}
+
+/* The next @len bytes of @from. Return: there were so many. */
 static bool put_pages(struct medge_walk *w, struct page **pages, u32 off,
 		      struct source *from, u32 len)
 {
 	struct source src = *from;
 
 	while (len) {
-		u32 page = PAGE_SIZE - off, n;
+		u32 n;
 
 		if (!source_more(&src))
 			return false;
-		n = min(len, src.have);
-		if (n > page)
-			n = w->copies ? page : side_by_side(pages, off, n);
-		if (likely(!w->copies) ||
-		    !medge_copies_add(w->copies, w->mr, *pages, off, src.data, n))
-			put_together(pages, off, src.data, n);
+		n = put_some(w, pages, off, src.data, min(len, src.have));
 		pages += (off + n) >> PAGE_SHIFT;
 		off = offset_in_page(off + n);
 		source_use(&src, n);

@@ -42,5 +42,8 @@ bench ib_atomic_bw -n 100
 bench ib_write_lat -n 100
 run verbs_pattern "$LIMIT" "$pattern" --seed "$SEED" --rounds 10 --qps 2
 run verbs_pattern "$LIMIT" "$pattern" --seed "$((SEED + 1))" --rounds 10 --max 200
+# A frame's fragments, and what it is copied to, are larger than a page of 4 KiB.
+echo 16 >/proc/sys/vm/nr_hugepages
+run "verbs_pattern --huge" "$LIMIT" "$pattern" --huge --seed "$((SEED + 2))" --rounds 40
 rails_carry
 verdict

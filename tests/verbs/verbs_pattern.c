@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "verbs_test.h"
 
@@ -25,6 +26,7 @@ enum {
 	MAX_PIECES = 4,		/* SGEs of one operation */
 	MAX_LANES = 64,
 	MAX_INLINE = 256,
+	HUGE_PAGE = 2 << 20,
 	WINDOW = 20000,		/* bytes that overlapping operations share */
 };
 
@@ -83,6 +85,7 @@ static struct {
 	int depth;
 	bool use[MEMORIES];
 	bool imm, reads, sends, fences, overlap, late;
+	bool huge;
 	bool verbose;
 } opt = {
 	.rounds = 200,
@@ -106,9 +109,21 @@ static uint64_t total_ops, total_bytes;
 	die("round %llu, seed %llu: " fmt, (unsigned long long)round_no,       \
 	    (unsigned long long)opt.seed, ##__VA_ARGS__)
 
+static void *alloc_huge_pages(size_t len)
+{
+	void *p = mmap(NULL, (len + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE,
+		       PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_HUGETLB,
+		       -1, 0);
+
+	if (p == MAP_FAILED)
+		die("no huge pages for %zu bytes", len);
+	return p;
+}
+
 static void region_create(struct region *r, struct side *side, size_t len)
 {
-	r->buf = alloc_pages(len);
+	r->buf = opt.huge ? alloc_huge_pages(len) : alloc_pages(len);
 	r->len = len;
 	rng_fill(&rng, r->buf, len);
 	r->mr[STRICT] = must_reg(side, r->buf, len, FULL_ACCESS);
@@ -731,6 +746,7 @@ static void usage(void)
 	fputs("usage: verbs_pattern [--seed N] [--rounds N] [--time SECONDS] [--qps N]\n"
 	      "         [--depth N] [--max BYTES] [--memory strict|relaxed|both]\n"
 	      "         [--no-imm] [--no-reads] [--no-sends] [--no-fences] [--no-overlap] [--no-late]\n"
+	      "         [--huge]    memory in huge pages\n"
 	      "DEV_A, GID_A, DEV_B and GID_B are taken from the environment. SIGINT: no round after this one.\n",
 	      stderr);
 	exit(2);
@@ -758,7 +774,8 @@ static void parse(int argc, char **argv)
 		{ "memory", 1, NULL, 'M' },	{ "no-imm", 0, NULL, 'I' },
 		{ "no-reads", 0, NULL, 'R' },	{ "no-sends", 0, NULL, 'S' },
 		{ "no-fences", 0, NULL, 'F' },	{ "no-overlap", 0, NULL, 'O' },
-		{ "no-late", 0, NULL, 'L' },	{ "verbose", 0, NULL, 'v' },
+		{ "no-late", 0, NULL, 'L' },	{ "huge", 0, NULL, 'H' },
+		{ "verbose", 0, NULL, 'v' },
 		{},
 	};
 	const char *seed = NULL;
@@ -785,6 +802,7 @@ static void parse(int argc, char **argv)
 		case 'F': opt.fences = false; break;
 		case 'O': opt.overlap = false; break;
 		case 'L': opt.late = false; break;
+		case 'H': opt.huge = true; break;
 		case 'v': opt.verbose = true; break;
 		default: usage();
 		}
