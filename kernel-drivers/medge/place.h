@@ -50,7 +50,10 @@ void medge_walk_start(struct medge_walk *w, struct medge_qp *qp,
 		      const struct ib_pd *pd, int access,
 		      const struct medge_sge *sge, u32 num_sge, u32 offset,
 		      u32 len);
-/* What these do where there is more to do than to go on in a list of pages: one page's part. */
+/*
+ * What medge_walk_pages() does where there is more to do than to go on in a list of pages:
+ * a part of one page, w->page.
+ */
 u32 medge_walk_on(struct medge_walk *w, u32 max);
 
 /* Take the last step back, or @len bytes of it. */

@@ -27,7 +27,7 @@ static inline u32 medge_bits_near(u32 psn, u32 n)
 /* and they themselves; @n is that, and not 0. */
 static inline u64 medge_bits_mask(u32 psn, u32 n)
 {
-	return ~0ULL >> (64 - n) << psn % 64;
+	return ~0ULL >> (64 - n) % 64 << psn % 64;
 }
 
 /* One at least. */
