@@ -228,8 +228,8 @@ static u32 attach(struct attached *a, const struct medge_mr *mr,
 		if (!may_attach(mr, page))
 			break;
 		/* A folio's page, other than the first, is behind one of the same. */
-		if (PageTail(page) && a->last && page == a->last + 1 && !off &&
-		    a->end == PAGE_SIZE) {
+		if (PageTail(page) && !off && a->end == PAGE_SIZE &&
+		    page == a->last + 1) {
 			skb_frag_size_add(&a->si->frags[a->frags - 1], n);
 		} else {
 			if (a->frags == MAX_SKB_FRAGS)

@@ -281,7 +281,7 @@ static u32 put_some(struct medge_walk *w, struct page **pages, u32 off,
 	if (unlikely(w->copies) &&
 	    medge_copies_add(w->copies, w->mr, *pages, off, from, n))
 		return n;
-	if (n == len || IS_ENABLED(CONFIG_HIGHMEM) || w->copies) {
+	if (n == len || IS_ENABLED(CONFIG_HIGHMEM)) {
 		put_in_page(*pages, off, from, n);
 		return n;
 	}
@@ -294,6 +294,7 @@ static u32 put_some(struct medge_walk *w, struct page **pages, u32 off,
 static bool put_pages(struct medge_walk *w, struct page **pages, u32 off,
 		      struct source *from, u32 len)
 {
+	/* Our own: nobody else's pointer leads to it, so that it can be in registers. */
 	struct source src = *from;
 
 	while (len) {

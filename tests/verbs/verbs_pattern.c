@@ -17,7 +17,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "verbs_test.h"
 
@@ -26,7 +25,6 @@ enum {
 	MAX_PIECES = 4,		/* SGEs of one operation */
 	MAX_LANES = 64,
 	MAX_INLINE = 256,
-	HUGE_PAGE = 2 << 20,
 	WINDOW = 20000,		/* bytes that overlapping operations share */
 };
 
@@ -108,18 +106,6 @@ static uint64_t total_ops, total_bytes;
 #define fail(fmt, ...)                                                         \
 	die("round %llu, seed %llu: " fmt, (unsigned long long)round_no,       \
 	    (unsigned long long)opt.seed, ##__VA_ARGS__)
-
-static void *alloc_huge_pages(size_t len)
-{
-	void *p = mmap(NULL, (len + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE,
-		       PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | MAP_HUGETLB,
-		       -1, 0);
-
-	if (p == MAP_FAILED)
-		die("no huge pages for %zu bytes", len);
-	return p;
-}
 
 static void region_create(struct region *r, struct side *side, size_t len)
 {

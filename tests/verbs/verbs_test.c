@@ -168,15 +168,25 @@ void side_close(struct side *side)
  * mapping of the host's, whose number is limited, and pages that come one by
  * one are seldom adjacent.
  */
-void *alloc_pages(size_t len)
+static void *map_pages(size_t len, int flags)
 {
 	void *p;
 
 	p = mmap(NULL, len, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE | flags, -1, 0);
 	if (p == MAP_FAILED)
-		die("no memory for %zu bytes", len);
+		die("no %s for %zu bytes", flags ? "huge pages" : "memory", len);
 	return p;
+}
+
+void *alloc_pages(size_t len)
+{
+	return map_pages(len, 0);
+}
+
+void *alloc_huge_pages(size_t len)
+{
+	return map_pages(len, MAP_HUGETLB);
 }
 
 int port_socket(const char *netdev, uint16_t ethertype)

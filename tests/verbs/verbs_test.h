@@ -94,6 +94,7 @@ uint64_t side_counter(const struct side *side, const char *name);
 
 /* Page-aligned memory. */
 void *alloc_pages(size_t len);
+void *alloc_huge_pages(size_t len);
 struct ibv_mr *must_reg(struct side *side, void *buf, size_t len, int access);
 
 /*

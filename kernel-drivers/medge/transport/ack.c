@@ -129,9 +129,8 @@ static bool find_hole(struct medge_conn *c, u64 now, u32 *hole)
 {
 	u32 psn = c->rcv_nxt, i;
 
-	while (psn - c->rcv_nxt < MEDGE_WINDOW && !~received_from(c, psn))
-		psn += 64;
-	psn += ~received_from(c, psn) ? __ffs64(~received_from(c, psn)) : 0;
+	if (medge_bit(c->received, psn))
+		psn += medge_bits_alike(c->received, psn, MEDGE_WINDOW);
 	if (!medge_seq_before(psn, c->rcv_high))
 		return false;
 	for (i = 0; i < c->nrails; i++) {

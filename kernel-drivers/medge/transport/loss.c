@@ -115,7 +115,7 @@ void medge_loss_forget_requests(struct medge_conn *c)
 
 	for (psn = c->snd_una; psn != c->snd_nxt; psn++)
 		if (!(medge_sent(c, psn)->flags & MEDGE_SENT_RESPONSE))
-			forget(c, psn, 1);
+			medge_loss_forget(c, psn);
 }
 
 void medge_loss_acked(struct medge_conn *c, u32 psn, u32 n)
