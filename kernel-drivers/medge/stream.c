@@ -55,11 +55,24 @@ static int other_cpu(int last)
 	return cpu;
 }
 
+/* What its device has sent while it was watched, in bytes per us; or 0. Under cq->lock. */
+static u32 sent(struct medge_device *dev, const struct medge_stream *stream, u64 now)
+{
+	u64 ns = now - stream->since;
+
+	/* After a pause it is not known what it could send. */
+	if (ns > 2 * MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC)
+		return 0;
+	return medge_rate(medge_stats_tx_bytes(dev) - stream->bytes_then, ns);
+}
+
 /* Under cq->lock. */
-static void watch_for_stream(struct medge_device *dev, struct medge_cq *cq, u64 now)
+static void watch_for_stream(struct medge_device *dev, struct medge_cq *cq, u64 now,
+			     u32 rate)
 {
 	struct medge_stream *stream = &cq->stream;
 
+	stream->rate_then = rate;
 	WRITE_ONCE(stream->rings, 0);
 	WRITE_ONCE(stream->held, 0);
 	WRITE_ONCE(stream->in_rings, 0);
@@ -99,22 +112,17 @@ static bool is_stream(const struct medge_poller *poller,
 
 /*
  * Its doorbells do not tell: there are few, and what holds it back may be its paths, or
- * the softirqs of its CPU. Return: what its device sends, in bytes per us, if it is to
- * be tried; or 0. Under cq->lock.
+ * the softirqs of its CPU.
+ * @rate: what its device sends now, in bytes per us. Return: what it sends without the
+ * poller, if it is to be tried; or 0. Under cq->lock.
  */
-static u32 worth_trying(struct medge_device *dev, const struct medge_stream *stream,
-			u64 now)
+static u32 worth_trying(const struct medge_stream *stream, u32 rate)
 {
-	u64 ns = now - stream->since;
-	u64 rate = medge_rate(medge_stats_tx_bytes(dev) - stream->bytes_then, ns);
-
-	/* After a pause it is not known what it could send. */
-	if (ns > 2 * MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC ||
-	    rate < MEDGE_STREAM_TRY_RATE ||
-	    time_before(jiffies, stream->try_at) ||
-	    !has_cpu(&dev->poller, stream, now))
+	/* Of a time in which it began, that would say little. */
+	if (min(rate, stream->rate_then) < MEDGE_STREAM_TRY_RATE ||
+	    time_before(jiffies, stream->try_at))
 		return 0;
-	return rate;
+	return max(rate, stream->rate_then);
 }
 
 /* How many posts the kernel has been told of since the last doorbell. */
@@ -135,7 +143,7 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 	struct medge_polled *polled = &qp->polled;
 	struct medge_stream *stream = &cq->stream;
 	bool watched, is;
-	u32 rate = 0;
+	u32 rate = 0, rate_now = 0;
 	u64 now;
 
 	if (READ_ONCE(poller->mode) != MEDGE_POLL_AUTO ||
@@ -159,10 +167,13 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 
 	spin_lock_bh(&qp->lock);
 	spin_lock(&cq->lock);
+	if (watched)
+		rate_now = sent(qp->dev, stream, now);
 	is = (READ_ONCE(poller->streaming) || is_stream(poller, stream, now)) &&
 	     !is_held_back(stream);
-	if (!is && watched && !READ_ONCE(poller->streaming))
-		rate = worth_trying(qp->dev, stream, now);
+	if (!is && watched && !READ_ONCE(poller->streaming) &&
+	    has_cpu(poller, stream, now))
+		rate = worth_trying(stream, rate_now);
 	is = (is || rate) && is_ahead(qp, cq);
 	if (is && rate) {
 		/* Unless what comes of it is known before. */
@@ -170,7 +181,7 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 		medge_count(qp->dev, poller_tried);
 	}
 	if (watched)
-		watch_for_stream(qp->dev, cq, now);
+		watch_for_stream(qp->dev, cq, now, rate_now);
 	spin_unlock(&cq->lock);
 	spin_unlock_bh(&qp->lock);
 	if (is)
@@ -185,12 +196,12 @@ void medge_stream_init(struct medge_stream *stream)
 	stream->try_keep_ms = MEDGE_STREAM_TRY_MS;
 }
 
-static u32 twice(u32 ms)
+static u32 times(u32 n, u32 ms)
 {
-	return min_t(u32, 2 * ms, MEDGE_STREAM_TRY_MS_MAX);
+	return min_t(u64, (u64)n * ms, MEDGE_STREAM_TRY_MS_MAX);
 }
 
-u32 medge_stream_tried(struct medge_qp *qp, bool gained)
+u32 medge_stream_tried(struct medge_qp *qp, u32 gain)
 {
 	struct medge_cq *cq = medge_qp_send_cq(qp);
 	struct medge_stream *stream = &cq->stream;
@@ -198,13 +209,14 @@ u32 medge_stream_tried(struct medge_qp *qp, bool gained)
 
 	spin_lock_bh(&cq->lock);
 	stream->try_at = jiffies;
-	if (gained) {
-		keep_ms = stream->try_keep_ms;
-		stream->try_keep_ms = twice(keep_ms);
+	if (gain >= MEDGE_STREAM_TRY_GAIN) {
+		keep_ms = times(gain / MEDGE_STREAM_TRY_GAIN,
+				stream->try_keep_ms);
+		stream->try_keep_ms = times(2, stream->try_keep_ms);
 		stream->try_rest_ms = MEDGE_STREAM_TRY_MS;
 	} else {
 		stream->try_at += msecs_to_jiffies(stream->try_rest_ms);
-		stream->try_rest_ms = twice(stream->try_rest_ms);
+		stream->try_rest_ms = times(2, stream->try_rest_ms);
 		stream->try_keep_ms = MEDGE_STREAM_TRY_MS;
 	}
 	spin_unlock_bh(&cq->lock);

@@ -29,11 +29,12 @@ enum {
 	 * What is not seen to be one, but sends so much (bytes per us), is tried: it is
 	 * taken for two such times, the first to settle, and goes back if no more is sent
 	 * by that percentage; either way to be tried again after a time, which becomes
-	 * longer with each trial that ends the same.
+	 * longer with each trial that ends the same, and is as many times as long as the
+	 * gain is that percentage.
 	 */
-	MEDGE_STREAM_TRY_RATE = 256,
+	MEDGE_STREAM_TRY_RATE = 32,
 	MEDGE_STREAM_TRY_GAIN = 10,
-	MEDGE_STREAM_TRY_MS = 250,
+	MEDGE_STREAM_TRY_MS = 500,
 	MEDGE_STREAM_TRY_MS_MAX = 8000,
 };
 
@@ -46,6 +47,7 @@ enum {
  * @since: ns; this and what follows under cq->lock
  * @posts_then: @posts at @since: those that follow tell a stream
  * @bytes_then: what the device had sent then
+ * @rate_then: and before that, in bytes per us; 0: there was a pause
  * @all_rings: poller->rings then
  * @reaped: how many CQEs its user had read then; wraps
  * @cpu: one that may be idle, and poll
@@ -65,6 +67,7 @@ struct medge_stream {
 	u64 since;
 	u32 posts_then;
 	u64 bytes_then;
+	u32 rate_then;
 	u32 reaped;
 	unsigned long all_rings;
 	int cpu;
@@ -85,9 +88,9 @@ void medge_stream_init(struct medge_stream *stream);
 void medge_stream_rang(struct medge_qp *qp, u64 began);
 
 /*
- * It was tried. @gained: more was sent. Return: how long it is kept, in ms, to be tried
- * anew then; or 0.
+ * It was tried, and @gain percent more was sent. Return: how long it is kept, in ms, to
+ * be tried anew then; or 0.
  */
-u32 medge_stream_tried(struct medge_qp *qp, bool gained);
+u32 medge_stream_tried(struct medge_qp *qp, u32 gain);
 
 #endif /* MEDGE_STREAM_H */

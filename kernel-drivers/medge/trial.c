@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* A stream on trial: it settles, is counted, and is kept for a while if that pays. */
 #include <linux/ktime.h>
+#include <linux/math64.h>
 
 #include "qp.h"
 #include "rate.h"
@@ -17,12 +18,14 @@ void medge_trial_begin(struct medge_trial *trial, struct medge_qp *qp, u32 rate)
 	WRITE_ONCE(trial->qp, qp);
 }
 
-static bool has_gained(struct medge_device *dev, const struct medge_trial *trial)
+/* Return: so much more is sent, in percent. */
+static u32 gain(struct medge_device *dev, const struct medge_trial *trial)
 {
 	u64 rate = medge_rate(medge_stats_tx_bytes(dev) - trial->bytes,
 			      ktime_get_ns() - trial->since);
 
-	return rate * 100 >= (u64)trial->rate * (100 + MEDGE_STREAM_TRY_GAIN);
+	return rate > trial->rate ?
+	       div_u64((rate - trial->rate) * 100, trial->rate) : 0;
 }
 
 bool medge_trial_next(struct medge_device *dev, struct medge_trial *trial)
@@ -36,7 +39,7 @@ bool medge_trial_next(struct medge_device *dev, struct medge_trial *trial)
 		ms = MEDGE_STREAM_WATCH_MS;
 		break;
 	case MEDGE_TRIAL_COUNTS:
-		ms = medge_stream_tried(trial->qp, has_gained(dev, trial));
+		ms = medge_stream_tried(trial->qp, gain(dev, trial));
 		break;
 	case MEDGE_TRIAL_KEEPS:
 		break;
