@@ -302,6 +302,7 @@ static void op_completed(struct medge_conn *c, u32 op_no,
 	snap = medge_snap_send(qp, op_no);
 	qp->second.ops++;
 	qp->second.bytes += snap->len;
+	medge_lender_sent(&medge_qp_send_cq(qp)->lender, snap->len);
 	medge_send_done(qp, snap, status);
 	if (status)
 		medge_qp_fail(qp, -1);

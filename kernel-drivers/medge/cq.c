@@ -123,6 +123,7 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	spin_lock_init(&cq->lock);
 	medge_stream_init(&cq->stream);
+	INIT_LIST_HEAD(&cq->lender.entry);
 	INIT_WORK(&cq->error_work, raise_cq_error);
 	hrtimer_setup(&cq->mod_timer, moderated, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_SOFT);
@@ -139,6 +140,7 @@ int medge_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return 0;
 
 	cq->ring.hdr->has_armed = 1;
+	cq->ring.hdr->lend = MEDGE_LEND_UNKNOWN;
 	err = ib_copy_to_udata(udata, &resp, sizeof(resp));
 	if (!err)
 		return 0;
@@ -169,6 +171,7 @@ static int move_ring(struct medge_cq *cq, struct medge_ring *to)
 	to->cons = cons;
 	to->done = from->done;
 	to->hdr->has_armed = 1;
+	to->hdr->lend = READ_ONCE(from->hdr->lend);
 	to->hdr->armed = READ_ONCE(from->hdr->armed);
 	WRITE_ONCE(to->hdr->cons, cons);
 	WRITE_ONCE(to->hdr->prod, to->prod);
@@ -250,6 +253,7 @@ int medge_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct medge_cq *cq = to_medge_cq(ibcq);
 	struct medge_ring ring;
 
+	medge_borrow_forget(cq);
 	medge_ring_destroy(&cq->offered);
 	cancel_work_sync(&cq->error_work);
 	hrtimer_cancel(&cq->mod_timer);

@@ -9,6 +9,7 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
+#include "borrow.h"
 #include "ring.h"
 #include "stream.h"
 
@@ -22,6 +23,7 @@ struct medge_cq {
 	u32 armed;			/* by a call: enum medge_cq_armed */
 	bool error;			/* overran */
 	struct medge_stream stream;
+	struct medge_lender lender;
 	/*
 	 * Moderation: a completion waits for @mod_count of them, or for
 	 * @mod_us since the first, before the handler is called.

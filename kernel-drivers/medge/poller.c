@@ -5,6 +5,7 @@
 #include <linux/ktime.h>
 #include <net/busy_poll.h>
 
+#include "borrow.h"
 #include "compat.h"
 #include "cq.h"
 #include "device.h"
@@ -81,14 +82,15 @@ static void choose(struct medge_poller *poller, struct medge_polled *polled)
  */
 static bool look(struct medge_poller *poller, struct medge_qp *qp)
 {
-	bool posted = READ_ONCE(qp->sq.hdr->prod) != READ_ONCE(qp->polled.prod);
+	u32 posts = READ_ONCE(qp->sq.hdr->prod) - READ_ONCE(qp->polled.prod);
 
-	if (!posted && !READ_ONCE(qp->polled.left) && qp->polled.watched)
+	if (!posts && !READ_ONCE(qp->polled.left) && qp->polled.watched)
 		return false;
 	/* It may be being reset, which forgets the ring. */
 	if (!medge_qp_hold(qp))
 		return false;
-	poller->found += posted;
+	/* A thread that is awake for few looks is not worth it; who lends is awake anyway. */
+	poller->found += poller->borrow.is ? posts : !!posts;
 	/* Read while it cannot be: what stands there will be looked at. */
 	WRITE_ONCE(qp->polled.prod, READ_ONCE(qp->sq.hdr->prod));
 	WRITE_ONCE(qp->polled.left, false);
@@ -179,9 +181,13 @@ bool medge_poller_sends(struct medge_qp *qp)
 	if (!qp->conn || !in_serving_softirq() ||
 	    medge_conn_next_op(qp->conn) == medge_conn_oldest_op(qp->conn))
 		return false;
-	/* There is one as long as it watches. */
-	task = READ_ONCE(poller->task);
-	if (!is_next(task) && !is_there(poller, task))
+	/* Who stood in may have gone, and be no task any more; but not while softirqs run. */
+	task = READ_ONCE(poller->by);
+	if (!task && qp->polled.alone_at > qp->now) {
+		medge_poller_leave(qp);
+		return true;
+	}
+	if (!task || (!is_next(task) && !is_there(poller, task)))
 		return false;
 	medge_poller_leave(qp);
 	if (is_next(task))
@@ -208,6 +214,62 @@ static void take_leave(struct medge_poller *poller, bool seen)
 static void come_back(struct medge_poller *poller)
 {
 	WRITE_ONCE(poller->here, true);
+}
+
+/* From here on this task polls; under poller->seat, as what follows. */
+static void sit_down(struct medge_poller *poller)
+{
+	WRITE_ONCE(poller->by, current);
+	come_back(poller);
+}
+
+/* At qp->now, under qp->lock. */
+static void look_whether_alone(struct medge_qp *qp)
+{
+	qp->polled.alone_at = qp->now + MEDGE_BORROW_ALONE_US * NSEC_PER_USEC;
+	medge_timer_set(qp, qp->polled.alone_at);
+}
+
+/* For a moment, it is thought; if not, who posts is to ring. Under poller->lock. */
+static void leave_alone(struct medge_qp *qp)
+{
+	spin_lock_bh(&qp->lock);
+	qp->now = ktime_get_ns();
+	if (qp->polled.watched)
+		look_whether_alone(qp);
+	spin_unlock_bh(&qp->lock);
+}
+
+void medge_poller_is_alone(struct medge_qp *qp)
+{
+	struct medge_poller *poller = &qp->dev->poller;
+
+	qp->polled.alone_at = 0;
+	if (READ_ONCE(poller->by)) {
+		/* Somebody has come, or has not quite gone; or it is the thread. */
+		if (READ_ONCE(poller->borrow.is))
+			look_whether_alone(qp);
+		return;
+	}
+	WRITE_ONCE(qp->sq.hdr->need_doorbell, MEDGE_DOORBELL_NOW);
+	/* Pairs with the barrier between the user's prod and his look at this. */
+	smp_mb();
+}
+
+/*
+ * By who stood in. What softirqs leave to him is not to keep him: a stream whose peer is
+ * near does not end.
+ */
+static void get_up(struct medge_poller *poller)
+{
+	struct medge_polled *polled;
+
+	take_leave(poller, true);
+	mutex_lock(&poller->lock);
+	list_for_each_entry(polled, &poller->turns, turn)
+		leave_alone(container_of(polled, struct medge_qp, polled));
+	mutex_unlock(&poller->lock);
+	WRITE_ONCE(poller->by, NULL);
 }
 
 /* ---- where and when it runs ---- */
@@ -253,7 +315,7 @@ static void end_streams(struct medge_poller *poller)
 	end_stay(poller);
 }
 
-static void unwatch_all(struct medge_poller *poller)
+void medge_poller_unwatch_all(struct medge_poller *poller)
 {
 	struct medge_polled *polled;
 
@@ -289,8 +351,8 @@ static bool is_shared(struct medge_poller *poller, u64 ns)
 /* On another CPU: the thread has not come back. */
 static void unwatch_absent(struct work_struct *work)
 {
-	unwatch_all(container_of(to_delayed_work(work), struct medge_poller,
-				 absent));
+	medge_poller_unwatch_all(container_of(to_delayed_work(work),
+					      struct medge_poller, absent));
 }
 
 /*
@@ -307,7 +369,7 @@ static void step_aside(struct medge_poller *poller)
 
 	take_leave(poller, true);
 	if (poller->away >= MEDGE_STREAM_AWAY_US * NSEC_PER_USEC)
-		unwatch_all(poller);
+		medge_poller_unwatch_all(poller);
 	else
 		queue_delayed_work(system_dfl_wq, &poller->absent,
 				   msecs_to_jiffies(MEDGE_STREAM_ABSENT_MS));
@@ -327,7 +389,8 @@ static void step_aside(struct medge_poller *poller)
 
 static bool has_to_do(const struct medge_poller *poller)
 {
-	return READ_ONCE(poller->traffic) || kthread_should_stop();
+	return (READ_ONCE(poller->traffic) && !READ_ONCE(poller->borrow.is)) ||
+	       kthread_should_stop();
 }
 
 static void judge_later(struct medge_poller *poller)
@@ -362,14 +425,26 @@ static bool pause(struct medge_poller *poller)
 				       msecs_to_jiffies(MEDGE_STREAM_PAUSE_MS));
 }
 
+/* Who asked for nothing may be served by others meanwhile. */
+static void sleep_unseated(struct medge_poller *poller)
+{
+	WRITE_ONCE(poller->by, NULL);
+	do {
+		mutex_unlock(&poller->seat);
+		wait_event_idle(poller->wait, has_to_do(poller));
+		mutex_lock(&poller->seat);
+	} while (poller->borrow.is && !kthread_should_stop());
+	WRITE_ONCE(poller->by, current);
+}
+
 static void sleep(struct medge_device *dev)
 {
 	struct medge_poller *poller = &dev->poller;
 
-	unwatch_all(poller);
+	medge_poller_unwatch_all(poller);
 	if (!pause(poller)) {
 		end_streams(poller);
-		wait_event_idle(poller->wait, has_to_do(poller));
+		sleep_unseated(poller);
 		judge_later(poller);
 	}
 	move(poller);
@@ -394,21 +469,47 @@ static void look_at_trial(struct medge_device *dev)
 		end_streams(poller);
 }
 
+/* Return: there was something. */
+static bool look_at_all(struct medge_device *dev)
+{
+	bool found = look_at_rings(&dev->poller);
+
+	look_at_rails(dev);
+	look_at_trial(dev);
+	return found | xchg(&dev->poller.traffic, 0);
+}
+
+bool medge_poller_stand_in(struct medge_device *dev, const struct medge_cq *cq,
+			   u64 until)
+{
+	struct medge_poller *poller = &dev->poller;
+	u32 done = READ_ONCE(cq->ring.done);
+	bool goes;
+
+	sit_down(poller);
+	do {
+		look_at_all(dev);
+		WRITE_ONCE(poller->borrow.rounds, poller->borrow.rounds + 1);
+		goes = goes_on(poller);
+	} while (goes && READ_ONCE(cq->ring.done) == done && !need_resched() &&
+		 !signal_pending(current) && ktime_get_ns() < until);
+	get_up(poller);
+	return goes;
+}
+
 static int poll(void *arg)
 {
 	struct medge_device *dev = arg;
 	struct medge_poller *poller = &dev->poller;
 	u64 busy_at = ktime_get_ns();
 
+	mutex_lock(&poller->seat);
 	judge_later(poller);
-	come_back(poller);
+	sit_down(poller);
 	while (!kthread_should_stop()) {
 		u64 idle = (u64)READ_ONCE(poller->idle_us) * NSEC_PER_USEC;
-		bool busy = look_at_rings(poller);
+		bool busy = look_at_all(dev);
 
-		look_at_rails(dev);
-		look_at_trial(dev);
-		busy |= xchg(&poller->traffic, 0);
 		if (need_resched() &&
 		    READ_ONCE(poller->mode) == MEDGE_POLL_AUTO) {
 			step_aside(poller);
@@ -431,6 +532,8 @@ static int poll(void *arg)
 			come_back(poller);
 		}
 	}
+	WRITE_ONCE(poller->by, NULL);
+	mutex_unlock(&poller->seat);
 	return 0;
 }
 
@@ -442,7 +545,8 @@ void medge_poller_wake(struct medge_poller *poller)
 	if (READ_ONCE(poller->traffic))
 		return;
 	WRITE_ONCE(poller->traffic, 1);
-	if (wq_has_sleeper(&poller->wait))
+	/* Which has a barrier before the thread, or who stands in for it, is looked for. */
+	if (wq_has_sleeper(&poller->wait) && !READ_ONCE(poller->borrow.is))
 		wake_up(&poller->wait);
 }
 
@@ -489,27 +593,67 @@ void medge_poller_remove(struct medge_qp *qp)
 	mutex_unlock(&poller->lock);
 }
 
+/* Under poller->lock. Return: false: it goes, or the mode has just changed. */
+static bool take(struct medge_poller *poller, struct medge_qp *qp, u32 rate)
+{
+	bool first = !poller->streaming;
+
+	if (list_empty(&qp->polled.entry))
+		return false;
+	qp->polled.streams = true;
+	choose(poller, &qp->polled);
+	if (!qp->polled.streams)
+		return false;
+	WRITE_ONCE(poller->streaming, true);
+	if (first && rate)
+		medge_trial_begin(&poller->trial, qp, rate);
+	return true;
+}
+
 void medge_poller_take(struct medge_qp *qp, int cpu, u32 rate)
 {
 	struct medge_poller *poller = &qp->dev->poller;
-	bool first;
 
 	mutex_lock(&poller->lock);
-	first = !poller->streaming;
-	if (!list_empty(&qp->polled.entry)) {
-		if (first)
-			WRITE_ONCE(poller->cpu, cpu);
-		qp->polled.streams = true;
-		choose(poller, &qp->polled);
-		/* Or the mode has just changed. */
-		if (qp->polled.streams) {
-			WRITE_ONCE(poller->streaming, true);
-			if (first && rate)
-				medge_trial_begin(&poller->trial, qp, rate);
-		}
-	}
+	if (!poller->streaming)
+		WRITE_ONCE(poller->cpu, cpu);
+	/* Who stands in does so for one. */
+	if (!READ_ONCE(poller->borrow.is))
+		take(poller, qp, rate);
 	mutex_unlock(&poller->lock);
 	medge_poller_wake(poller);
+}
+
+bool medge_poller_borrow(struct medge_qp *qp, u32 rate)
+{
+	struct medge_poller *poller = &qp->dev->poller;
+	bool taken;
+
+	mutex_lock(&poller->lock);
+	/* Who asked to be polled is so by the thread, which needs no other then. */
+	taken = !poller->streaming && list_empty(&poller->turns) &&
+		take(poller, qp, rate);
+	mutex_unlock(&poller->lock);
+	if (taken) {
+		judge_later(poller);
+		WRITE_ONCE(poller->borrow.is, true);
+	}
+	return taken;
+}
+
+void medge_poller_return(struct medge_poller *poller)
+{
+	bool wanted;
+
+	end_streams(poller);
+	WRITE_ONCE(poller->borrow.is, false);
+	/* What was to wake it has not, and who is taken from here on would think it has. */
+	WRITE_ONCE(poller->traffic, 0);
+	mutex_lock(&poller->lock);
+	wanted = !list_empty(&poller->turns);
+	mutex_unlock(&poller->lock);
+	if (wanted)
+		medge_poller_wake(poller);
 }
 
 static void set_mode(struct medge_poller *poller, enum medge_polling mode)
@@ -559,6 +703,8 @@ int medge_poller_set(struct medge_device *dev, enum medge_polling mode)
 		err = start(dev);
 	if (!err)
 		set_mode(poller, mode);
+	if (mode != MEDGE_POLL_AUTO)
+		medge_borrow_end(dev);
 	if (mode == MEDGE_POLL_OFF)
 		stop(poller);
 	mutex_unlock(&poller->control);
@@ -572,7 +718,9 @@ int medge_poller_init(struct medge_device *dev)
 	if (!alloc_cpumask_var(&poller->allowed, GFP_KERNEL))
 		return -ENOMEM;
 	mutex_init(&poller->control);
+	mutex_init(&poller->seat);
 	mutex_init(&poller->lock);
+	medge_borrow_init(&poller->borrow);
 	INIT_LIST_HEAD(&poller->qps);
 	INIT_LIST_HEAD(&poller->turns);
 	poller->idle_us = MEDGE_POLL_IDLE_US;
@@ -586,6 +734,7 @@ int medge_poller_init(struct medge_device *dev)
 
 void medge_poller_destroy(struct medge_device *dev)
 {
+	medge_borrow_end(dev);
 	stop(&dev->poller);
 	free_cpumask_var(dev->poller.allowed);
 	WARN_ON(!list_empty(&dev->poller.qps));

@@ -17,6 +17,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "borrow.h"
 #include "transport/wire.h"
 #include "trial.h"
 
@@ -48,6 +49,10 @@ enum {
 /**
  * struct medge_poller - a device's poller
  * @control: serializes changes of @mode, with starts and stops of @task
+ * @seat: held by who polls: the thread while it is awake, or who stands in for it. What is
+ *        said to be "its own" is his
+ * @by: who that is; NULL: nobody. Read without a lock, too
+ * @borrow: who may stand in
  * @lock: guards what follows it; held for a round over all QPs
  * @qps: all that could be polled
  * @turns: those that are
@@ -60,8 +65,9 @@ enum {
  * @away: ns that it was, when others wanted its CPU last; its own
  * @absent: it is, for longer than was to be expected
  * @streaming: it has taken a stream
- * @found: looks at rings that found new posts since @judged (jiffies), when it was
- *         last told whether there are streams still; both its own
+ * @found: looks at rings that found new posts (where a CPU is lent: those posts) since
+ *         @judged (jiffies), when it was last told whether there are streams still; both
+ *         its own
  * @trial: of a stream that it has taken
  * @rings: doorbells of all that it could take
  * @cpu: where it should go when it wakes, or -1; an int, for xchg()
@@ -72,6 +78,10 @@ enum {
 struct medge_poller {
 	struct mutex control;
 	struct task_struct *task;
+
+	struct mutex seat;
+	struct task_struct *by;
+	struct medge_borrow borrow;
 
 	struct mutex lock;
 	enum medge_polling mode;
@@ -108,6 +118,7 @@ struct medge_poller {
  * @watched: the poller is awake, and looks: who posts need not ring. Changes
  *           under both poller->lock and qp->lock
  * @left: a softirq has left the sending to the poller
+ * @alone_at: ns: who stood in for the poller is not back by then; or 0. Under qp->lock
  * @prod: the ring's, when the poller looked last; its own
  * @told: how far the kernel had taken what is posted, at the last doorbell
  */
@@ -119,6 +130,7 @@ struct medge_polled {
 	bool wanted;
 	bool watched;
 	bool left;
+	u64 alone_at;
 	u32 prod;
 	u32 told;
 };
@@ -136,10 +148,16 @@ int medge_poller_set(struct medge_device *dev, enum medge_polling mode);
 void medge_poller_add(struct medge_qp *qp);
 void medge_poller_remove(struct medge_qp *qp);
 
-/* Does this run in the poller's thread, and in no softirq that interrupted it? */
+/* Does this run in who polls, and in no softirq that interrupted it? */
 static inline bool medge_poller_is_at_it(const struct medge_poller *poller)
 {
-	return READ_ONCE(poller->task) == current && !in_serving_softirq();
+	return READ_ONCE(poller->by) == current && !in_serving_softirq();
+}
+
+/* ... and is that somebody who lends his CPU? */
+static inline bool medge_poller_is_lent(const struct medge_poller *poller)
+{
+	return READ_ONCE(poller->borrow.is) && medge_poller_is_at_it(poller);
 }
 
 /*
@@ -147,6 +165,28 @@ static inline bool medge_poller_is_at_it(const struct medge_poller *poller)
  * is to be tried: so many bytes per us are sent without it. May sleep.
  */
 void medge_poller_take(struct medge_qp *qp, int cpu, u32 rate);
+
+/*
+ * The same for who spins: the thread is to sleep, and others to stand in for it. Under
+ * poller->seat. May sleep. Return: the stream is taken.
+ */
+bool medge_poller_borrow(struct medge_qp *qp, u32 rate);
+/* No more: the thread polls whom it finds. Under poller->seat. May sleep. */
+void medge_poller_return(struct medge_poller *poller);
+
+/*
+ * Poll in place of the thread: until a completion is added to @cq, @until (ns), or
+ * something else wants this task or its CPU. Under poller->seat. Return: there are
+ * streams still.
+ */
+bool medge_poller_stand_in(struct medge_device *dev, const struct medge_cq *cq,
+			   u64 until);
+
+/* qp->polled.alone_at has come; what is posted has to be taken after that. Under qp->lock. */
+void medge_poller_is_alone(struct medge_qp *qp);
+
+/* Who is polled rings until he is looked at again. May sleep. */
+void medge_poller_unwatch_all(struct medge_poller *poller);
 
 /*
  * Does the poller, which watches this QP, send what it has to, by what is told here?

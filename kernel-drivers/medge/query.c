@@ -3,6 +3,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/medge-abi.h>
 
+#include "borrow.h"
 #include "device.h"
 #include "dm.h"
 #include "qp.h"
@@ -193,5 +194,6 @@ const struct uapi_definition medge_query_methods[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &medge_device),
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_QP, &medge_qp),
 	UAPI_DEF_CHAIN(medge_dm_defs),
+	UAPI_DEF_CHAIN(medge_borrow_defs),
 	{},
 };

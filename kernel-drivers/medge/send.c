@@ -18,9 +18,10 @@ enum {
 	/* skbs built in one go, under the lock; and where two CPUs build by turns. */
 	TX_BATCH = 16,
 	TX_BATCH_SHARED = 8,
-	/* Goes of one turn; within another's, who is near, in softirq, and else. */
+	/* Goes of one turn: within another's, by two, by who lends his CPU, in softirq, else. */
 	TX_GOES_NEAR = 2,
 	TX_GOES_SHARED = 16,
+	TX_GOES_LENT = 4,
 	TX_GOES_SOFTIRQ = 4,
 	TX_GOES = 32,
 	/* Looks at a ring whose user posts just what leads to no frame. */
@@ -109,6 +110,8 @@ static u32 turn_goes(const struct medge_qp *qp)
 {
 	if (medge_loop_busy())
 		return TX_GOES_NEAR;
+	if (qp && medge_poller_is_lent(&qp->dev->poller))
+		return TX_GOES_LENT;
 	if (qp && medge_poller_is_shared(qp))
 		return TX_GOES_SHARED;
 	return in_serving_softirq() ? TX_GOES_SOFTIRQ : TX_GOES;

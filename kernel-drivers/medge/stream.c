@@ -3,6 +3,7 @@
 #include <linux/ktime.h>
 #include <linux/tick.h>
 
+#include "borrow.h"
 #include "cq.h"
 #include "device.h"
 #include "poller.h"
@@ -105,14 +106,13 @@ static bool is_stream(const struct medge_poller *poller,
 	u64 ns = now - stream->since;
 	u64 rings = READ_ONCE(poller->rings) - stream->all_rings;
 
-	return (ns <= rings * MEDGE_STREAM_GAP_US * NSEC_PER_USEC ||
-		READ_ONCE(stream->in_rings) >= ns / MEDGE_STREAM_PART) &&
-	       has_cpu(poller, stream, now);
+	return ns <= rings * MEDGE_STREAM_GAP_US * NSEC_PER_USEC ||
+	       READ_ONCE(stream->in_rings) >= ns / MEDGE_STREAM_PART;
 }
 
 /*
  * Its doorbells do not tell: there are few, and what holds it back may be its paths, or
- * the softirqs of its CPU.
+ * the softirqs of its CPU; or there is no CPU that idles, but one of somebody who spins.
  * @rate: what its device sends now, in bytes per us. Return: what it sends without the
  * poller, if it is to be tried; or 0. Under cq->lock.
  */
@@ -142,7 +142,7 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 	struct medge_cq *cq = medge_qp_send_cq(qp);
 	struct medge_polled *polled = &qp->polled;
 	struct medge_stream *stream = &cq->stream;
-	bool watched, is;
+	bool watched, is, cpu = true;
 	u32 rate = 0, rate_now = 0;
 	u64 now;
 
@@ -169,23 +169,29 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 	spin_lock(&cq->lock);
 	if (watched)
 		rate_now = sent(qp->dev, stream, now);
-	is = (READ_ONCE(poller->streaming) || is_stream(poller, stream, now)) &&
+	if (!READ_ONCE(poller->streaming))
+		cpu = has_cpu(poller, stream, now);
+	is = (READ_ONCE(poller->streaming) ||
+	      (cpu && is_stream(poller, stream, now))) &&
 	     !is_held_back(stream);
 	if (!is && watched && !READ_ONCE(poller->streaming) &&
-	    has_cpu(poller, stream, now))
+	    (cpu || medge_borrow_may(cq)))
 		rate = worth_trying(stream, rate_now);
 	is = (is || rate) && is_ahead(qp, cq);
 	if (is && rate) {
 		/* Unless what comes of it is known before. */
 		stream->try_at = jiffies + msecs_to_jiffies(stream->try_rest_ms);
-		medge_count(qp->dev, poller_tried);
+		if (cpu)
+			medge_count(qp->dev, poller_tried);
 	}
 	if (watched)
 		watch_for_stream(qp->dev, cq, now, rate_now);
 	spin_unlock(&cq->lock);
 	spin_unlock_bh(&qp->lock);
-	if (is)
+	if (is && cpu)
 		medge_poller_take(qp, READ_ONCE(stream->cpu), rate);
+	else if (is)
+		medge_borrow_ask(qp, cq, rate);
 	medge_qp_put(qp);
 }
 

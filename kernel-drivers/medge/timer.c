@@ -76,6 +76,12 @@ static bool is_due(struct medge_qp *qp, struct sk_buff_head *used)
 		medge_late_due(qp);
 		due = true;
 	}
+	if (qp->polled.alone_at > qp->now) {
+		medge_timer_set(qp, qp->polled.alone_at);
+	} else if (qp->polled.alone_at) {
+		medge_poller_is_alone(qp);
+		due = true;
+	}
 	medge_uc_timeout(qp, used);
 	return recv_is_due(qp, used) || due;
 }

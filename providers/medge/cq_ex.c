@@ -26,7 +26,8 @@ static int medge_start_poll(struct ibv_cq_ex *cq_ex,
 {
 	struct medge_cq *cq = medge_from_cq_ex(cq_ex);
 	uint32_t qp_handle;
-	bool ring, late;
+	enum medge_spin_act act;
+	bool late;
 	int ret;
 
 	if (attr->comp_mask)
@@ -38,12 +39,12 @@ static int medge_start_poll(struct ibv_cq_ex *cq_ex,
 		return 0;
 	}
 	late = cq->late;
-	ring = medge_spin_empty(cq, &qp_handle);
+	act = medge_spin_empty(cq, &qp_handle);
 	medge_unlock(&cq->lock);
 	if (late)
 		medge_late_ring(cq);
-	if (ring)
-		medge_send_ring(cq->vcq.cq.context, qp_handle);
+	if (act != MEDGE_SPIN_ON)
+		medge_spin_help(cq, act, qp_handle);
 	return ret;
 }
 

@@ -46,6 +46,9 @@ struct medge_pd {
  * @patience: so many are well
  * @looked_at: whose ring it was, only to compare with
  * @taken: how far the kernel was at that look
+ * @vain: polls in a row, of late, and
+ * @spells: as many as tell of a CPU that could be lent, so often, until that is said
+ * @patience_lent: so many in a row are well before it is lent
  */
 struct medge_spin {
 	_Atomic(struct medge_qp *) silent;
@@ -53,6 +56,16 @@ struct medge_spin {
 	uint32_t patience;
 	const struct medge_qp *looked_at;
 	uint32_t taken;
+	uint32_t vain;
+	uint32_t spells;
+	uint32_t patience_lent;
+};
+
+/* What who has polled in vain is to do. */
+enum medge_spin_act {
+	MEDGE_SPIN_ON,
+	MEDGE_SPIN_RING,
+	MEDGE_SPIN_LEND,
 };
 
 /* Who polls which CQ of a QP in vain rings for what is posted and not told of. */
@@ -212,13 +225,16 @@ void medge_spin_silent(struct medge_cq *cq, struct medge_qp *qp);
 static inline void medge_spin_found(struct medge_cq *cq)
 {
 	cq->spin.polls = 0;
+	cq->spin.vain = 0;
 }
 
 /*
- * A poll has found nothing. Under the CQ's lock. Return: ring for the QP of that
- * handle, without the lock.
+ * A poll has found nothing. Under the CQ's lock. Return: what is to be done without
+ * it, for the QP of that handle.
  */
-bool medge_spin_empty(struct medge_cq *cq, uint32_t *qp_handle);
+enum medge_spin_act medge_spin_empty(struct medge_cq *cq, uint32_t *qp_handle);
+void medge_spin_help(struct medge_cq *cq, enum medge_spin_act act,
+		     uint32_t qp_handle);
 /* The QP goes. */
 void medge_spin_forget(struct medge_cq *cq, const struct medge_qp *qp);
 

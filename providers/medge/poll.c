@@ -27,7 +27,8 @@ int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	struct medge_cq *cq = to_medge_cq(ibcq);
 	const struct medge_cqe *cqe;
 	uint32_t qp_handle;
-	bool ring = false, late = false;
+	enum medge_spin_act act = MEDGE_SPIN_ON;
+	bool late = false;
 	int n = 0;
 
 	medge_lock(&cq->lock);
@@ -43,13 +44,12 @@ int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		medge_spin_found(cq);
 	} else {
 		late = cq->late;
-		ring = medge_spin_empty(cq, &qp_handle);
+		act = medge_spin_empty(cq, &qp_handle);
 	}
 	medge_unlock(&cq->lock);
 	if (late)
 		medge_late_ring(cq);
-	/* That the QP, or the device, has gone is for others to say. */
-	if (ring)
-		medge_send_ring(ibcq->context, qp_handle);
+	if (act != MEDGE_SPIN_ON)
+		medge_spin_help(cq, act, qp_handle);
 	return n;
 }

@@ -3,12 +3,18 @@
  * Long writes in a stream, for which poster and poller send by turns when that does
  * more: each completion in order, and each byte where it belongs.
  *
- *	long_stream SHARED MS SEED	until so many doorbells have sent beside the
- *					poller, and for so long at least; none: for so
- *					long, and none may; any: for so long
+ *	long_stream SHARED MS SEED [LENT]
+ *		until so many doorbells have sent beside the poller, and for so long at
+ *		least; none: for so long, and none may; any: for so long. LENT: while
+ *		another thread spins for what never comes, but for a nap now and then, and
+ *		until it has stood in for the poller so often; or none: it may not
  */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verbs_test.h"
 
@@ -21,6 +27,9 @@ enum {
 	WORDS = PAGE / sizeof(uint64_t),
 	LOOK_MS = 2000,		/* a look at the counter ends a stream */
 	LIMIT_MS = 60000,	/* until so many doorbells */
+	SPIN_MS = 400,		/* up to, between naps */
+	NAP_US = 4000,		/* up to: not so long that its CPU is said to idle */
+	POLLS = 1000,		/* between looks at the time */
 };
 
 /* A page tells which op wrote it, at both ends; between them it is of its slot. */
@@ -82,9 +91,54 @@ static void check_rest(void)
 					    slot, at, w);
 }
 
+/* ---- who spins ---- */
+
+static atomic_bool spins;
+
+/* To one CPU of those that this may run on, or all others: two who spin need one each. */
+static void bind(pthread_t thread, bool first)
+{
+	cpu_set_t all, own;
+	int cpu = 0;
+
+	if (sched_getaffinity(0, sizeof(all), &all))
+		die("sched_getaffinity");
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&own);
+	CPU_SET(cpu, &own);
+	if (!first)
+		CPU_XOR(&own, &own, &all);
+	if (CPU_COUNT(&own) &&
+	    pthread_setaffinity_np(thread, sizeof(own), &own))
+		die("pthread_setaffinity_np");
+}
+
+static void *spin(void *arg)
+{
+	struct ibv_cq *cq = arg;
+	uint64_t seed = 1;
+
+	while (atomic_load(&spins)) {
+		uint64_t until = now_ms() + rng_below(&seed, SPIN_MS) + 1;
+		struct ibv_wc wc;
+		int i;
+
+		while (now_ms() < until)
+			for (i = 0; i < POLLS; i++)
+				if (ibv_poll_cq(cq, 1, &wc))
+					die("a completion of nothing");
+		usleep(rng_below(&seed, NAP_US));
+	}
+	return NULL;
+}
+
+/* How long one took, at most. */
+static uint64_t latest;
+
 static void complete(struct ibv_cq *cq)
 {
-	uint64_t began = now_ms();
+	uint64_t began = now_ms(), took;
 	struct ibv_wc wc;
 
 	while (!ibv_poll_cq(cq, 1, &wc))
@@ -94,6 +148,9 @@ static void complete(struct ibv_cq *cq)
 	if (wc.status != IBV_WC_SUCCESS)
 		die("op %llu: %s", (unsigned long long)completed + 1,
 		    ibv_wc_status_str(wc.status));
+	took = now_ms() - began;
+	if (took > latest)
+		latest = took;
 	check_stamps(completed++ % SLOTS);
 }
 
@@ -110,17 +167,20 @@ static void fill(void)
 int main(int argc, char **argv)
 {
 	struct pair_options opt = { .send_wr = SLOTS };
-	uint64_t shared, want, seed, began, ms, took;
-	bool none;
+	uint64_t shared, lent, want, want_lent, seed, began, ms, took;
+	bool none, none_lent;
+	pthread_t spinner;
 	struct ibv_mr *smr, *tmr;
 	struct pair pair;
 
-	if (argc != 4) {
-		fputs("usage: long_stream SHARED MS SEED\n", stderr);
+	if (argc != 4 && argc != 5) {
+		fputs("usage: long_stream SHARED MS SEED [LENT]\n", stderr);
 		return 2;
 	}
 	none = !strcmp(argv[1], "none");
 	want = strtoull(argv[1], NULL, 0);
+	none_lent = !argv[4] || !strcmp(argv[4], "none");
+	want_lent = argv[4] ? strtoull(argv[4], NULL, 0) : 0;
 	ms = strtoull(argv[2], NULL, 0);
 	seed = rng_seed(argv[3]);
 	side_open_both(&a, &b);
@@ -132,6 +192,14 @@ int main(int argc, char **argv)
 	pair_create(&pair, &a, &b, &opt);
 
 	shared = side_counter(&a, "poller_shared");
+	lent = side_counter(&a, "poller_lent");
+	atomic_store(&spins, argv[4]);
+	if (argv[4]) {
+		if (pthread_create(&spinner, NULL, spin, pair.b.rcq))
+			die("pthread_create");
+		bind(spinner, false);
+		bind(pthread_self(), true);
+	}
 	began = now_ms();
 	do {
 		uint64_t until = now_ms() + LOOK_MS;
@@ -146,12 +214,19 @@ int main(int argc, char **argv)
 		check_rest();
 		took = now_ms() - began;
 	} while (took < ms ||
-		 (side_counter(&a, "poller_shared") - shared < want && took < LIMIT_MS));
+		 (took < LIMIT_MS &&
+		  (side_counter(&a, "poller_shared") - shared < want ||
+		   side_counter(&a, "poller_lent") - lent < want_lent)));
 
+	if (atomic_exchange(&spins, false))
+		pthread_join(spinner, NULL);
 	shared = side_counter(&a, "poller_shared") - shared;
-	printf("%llu writes of 32 to 128 KiB, every byte right; %llu doorbells beside the poller\n",
-	       (unsigned long long)posted, (unsigned long long)shared);
-	if (shared < want || (none && shared))
+	lent = side_counter(&a, "poller_lent") - lent;
+	printf("%llu writes of 32 to 128 KiB, every byte right, none later than %llu ms; %llu doorbells beside the poller, a CPU lent %llu times\n",
+	       (unsigned long long)posted, (unsigned long long)latest,
+	       (unsigned long long)shared, (unsigned long long)lent);
+	if (shared < want || (none && shared) || lent < want_lent ||
+	    (none_lent && lent))
 		die("not as many as wanted");
 	pair_destroy(&pair);
 	ibv_dereg_mr(smr);

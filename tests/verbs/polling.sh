@@ -149,6 +149,26 @@ shared() {
 	polling off
 }
 
+# lent: where no CPU idles, who spins for completions stands in for the poller; he may stop at any time, by being killed,
+# too; and nobody does where others say who polls.
+lent() {
+	local p try mode wanted=1000
+	[ "${KERNEL:-}" != debug ] || wanted=100
+	p=$(program long_stream) || exit
+	polling auto
+	run "long_stream beside who spins" 120 "$p" any 4000 "$SEED" "$wanted" && tail -n 1 "$WORK/out"
+	for try in {1..6}; do
+		random_below 900
+		timeout -s KILL "0.$((REPLY + 100))" "$p" any 4000 "$SEED" any >"$WORK/out" 2>&1
+		[ $? = 137 ] || failed "long_stream that is killed, try $try: $(tail -n 1 "$WORK/out")"
+	done
+	for mode in off asked all; do
+		polling "$mode"
+		run "long_stream beside who spins, polling $mode" 60 "$p" any 500 "$SEED" none
+	done
+	polling off
+}
+
 # asked: only who asked is polled. Ratios are those of a machine with two virtual CPUs that the poller shares.
 asked() {
 	local p
@@ -332,6 +352,7 @@ late
 }
 streams
 shared
+lent
 starved
 interrupts
 idle

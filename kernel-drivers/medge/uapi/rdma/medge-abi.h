@@ -54,11 +54,15 @@
  * command does the same.
  * @has_armed (CQ): nonzero when the kernel looks at @armed.
  *
+ * @lend (CQ; written by the kernel): enum medge_lend. Who polls the CQ in vain, time
+ * and again, has a CPU to lend.
+ *
  * @life (written by the kernel): enum medge_ring_life.
  */
 struct medge_ring_hdr {
 	__u32 prod;
-	__u8 pad0[60];
+	__u32 lend;
+	__u8 pad0[56];
 	__u32 cons;
 	__u32 need_doorbell;
 	__u32 armed;
@@ -85,6 +89,14 @@ enum medge_ring_life {
 	MEDGE_RING_PLAIN,		/* of a module that resizes at once and no other way */
 	MEDGE_RING_IN_USE,
 	MEDGE_RING_LEFT,		/* for the one offered: enum medge_resize_step */
+};
+
+/* What who spins on a CQ may do with MEDGE_METHOD_CQ_LEND. */
+enum medge_lend {
+	MEDGE_LEND_NO,			/* an older module knows of nothing */
+	MEDGE_LEND_UNKNOWN,		/* call it once, after a while of spinning: it is noted */
+	MEDGE_LEND_NOTED,
+	MEDGE_LEND_WANTED,		/* call it: it returns when there is a completion, or soon */
 };
 
 /* For which completions there is to be an event. */
@@ -315,6 +327,14 @@ enum medge_query_rails_attrs {
 
 enum medge_qp_methods {
 	MEDGE_METHOD_QUERY_QP = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum medge_cq_methods {
+	MEDGE_METHOD_CQ_LEND = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum medge_cq_lend_attrs {
+	MEDGE_ATTR_CQ_LEND_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
 };
 
 enum medge_query_qp_attrs {
