@@ -22,7 +22,7 @@ enum {
 	TX_GOES_NEAR = 2,
 	TX_GOES_SHARED = 16,
 	TX_GOES_LENT = 4,
-	TX_GOES_SOFTIRQ = 4,
+	TX_GOES_SOFTIRQ = 12,
 	TX_GOES = 32,
 	/* Looks at a ring whose user posts just what leads to no frame. */
 	TX_LOOKS = 4,
