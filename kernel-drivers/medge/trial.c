@@ -3,6 +3,7 @@
 #include <linux/ktime.h>
 #include <linux/math64.h>
 
+#include "device.h"
 #include "qp.h"
 #include "rate.h"
 #include "stats.h"
@@ -13,19 +14,20 @@ void medge_trial_begin(struct medge_trial *trial, struct medge_qp *qp, u32 rate)
 {
 	*trial = (struct medge_trial) {
 		.rate = rate,
+		.bytes = medge_stats_tx_bytes(qp->dev),
+		.since = ktime_get_ns(),
 		.at = jiffies + msecs_to_jiffies(MEDGE_STREAM_WATCH_MS),
 	};
 	WRITE_ONCE(trial->qp, qp);
 }
 
-/* Return: so much more is sent, in percent. */
-static u32 gain(struct medge_device *dev, const struct medge_trial *trial)
+/* Return: so much more is sent, in percent; less than 0: less. */
+static int gain(struct medge_device *dev, const struct medge_trial *trial)
 {
 	u64 rate = medge_rate(medge_stats_tx_bytes(dev) - trial->bytes,
 			      ktime_get_ns() - trial->since);
 
-	return rate > trial->rate ?
-	       div_u64((rate - trial->rate) * 100, trial->rate) : 0;
+	return min_t(u64, div_u64(rate * 100, trial->rate), INT_MAX) - 100;
 }
 
 bool medge_trial_next(struct medge_device *dev, struct medge_trial *trial)
@@ -34,12 +36,16 @@ bool medge_trial_next(struct medge_device *dev, struct medge_trial *trial)
 
 	switch (trial->stage) {
 	case MEDGE_TRIAL_SETTLES:
+		/* Who lends has begun at once, or nobody does. */
+		if (trial->qp->dev->poller.borrow.is && gain(dev, trial) < 0)
+			return medge_stream_tried(trial->qp, 0) > 0;
 		trial->bytes = medge_stats_tx_bytes(dev);
 		trial->since = ktime_get_ns();
 		ms = MEDGE_STREAM_WATCH_MS;
 		break;
 	case MEDGE_TRIAL_COUNTS:
-		ms = medge_stream_tried(trial->qp, gain(dev, trial));
+		ms = medge_stream_tried(trial->qp,
+					max(gain(dev, trial), 0));
 		break;
 	case MEDGE_TRIAL_KEEPS:
 		break;
