@@ -152,11 +152,11 @@ shared() {
 # lent: where no CPU idles, who spins for completions stands in for the poller; he may stop at any time, by being killed,
 # too; and nobody does where others say who polls.
 lent() {
-	local p try mode wanted=1000
-	[ "${KERNEL:-}" != debug ] || wanted=100
+	local p try mode lends=1000
+	[ "${KERNEL:-}" != debug ] || lends=100
 	p=$(program long_stream) || exit
 	polling auto
-	run "long_stream beside who spins" 120 "$p" any 4000 "$SEED" "$wanted" && tail -n 1 "$WORK/out"
+	run "long_stream beside who spins" 120 "$p" any 4000 "$SEED" "$lends" && tail -n 1 "$WORK/out"
 	for try in {1..6}; do
 		random_below 900
 		timeout -s KILL "0.$((REPLY + 100))" "$p" any 4000 "$SEED" any >"$WORK/out" 2>&1

@@ -96,7 +96,7 @@ enum medge_lend {
 	MEDGE_LEND_NO,			/* an older module knows of nothing */
 	MEDGE_LEND_UNKNOWN,		/* call it once, after a while of spinning: it is noted */
 	MEDGE_LEND_NOTED,
-	MEDGE_LEND_WANTED,		/* call it: it returns when there is a completion, or soon */
+	MEDGE_LEND_WANTED,		/* call it: it returns at a completion, or soon */
 };
 
 /* For which completions there is to be an event. */
