@@ -125,6 +125,45 @@ void medge_late_now(struct medge_qp *qp)
 		medge_send_ring(ibqp->context, ibqp->handle);
 }
 
+void medge_late_add(struct medge_qp *qp)
+{
+	struct medge_context *ctx = to_medge_context(qp->vqp.qp.context);
+
+	if (qp->vqp.qp.qp_type != IBV_QPT_UD)
+		return;
+	pthread_mutex_lock(&ctx->ud_mutex);
+	qp->next_ud = ctx->uds;
+	ctx->uds = qp;
+	pthread_mutex_unlock(&ctx->ud_mutex);
+}
+
+void medge_late_datagrams(struct medge_context *ctx)
+{
+	struct medge_qp *qp;
+	uint32_t taken;
+
+	pthread_mutex_lock(&ctx->ud_mutex);
+	for (qp = ctx->uds; qp; qp = qp->next_ud)
+		/* Whether or not somebody is about to look. */
+		if (qp->sq.ring.hdr &&
+		    medge_ring_is_untaken(&qp->sq.ring, &taken))
+			medge_send_ring(qp->vqp.qp.context, qp->vqp.qp.handle);
+	pthread_mutex_unlock(&ctx->ud_mutex);
+}
+
+static void forget_datagrams(struct medge_qp *qp)
+{
+	struct medge_context *ctx = to_medge_context(qp->vqp.qp.context);
+	struct medge_qp **at;
+
+	pthread_mutex_lock(&ctx->ud_mutex);
+	for (at = &ctx->uds; *at && *at != qp; at = &(*at)->next_ud)
+		;
+	if (*at)
+		*at = qp->next_ud;
+	pthread_mutex_unlock(&ctx->ud_mutex);
+}
+
 static void forget(struct medge_late *late)
 {
 	struct medge_cq *cq = cq_of(late);
@@ -144,6 +183,7 @@ void medge_late_forget(struct medge_qp *qp)
 {
 	int i;
 
+	forget_datagrams(qp);
 	for (i = 0; i < MEDGE_LATES; i++)
 		forget(&qp->late[i]);
 }

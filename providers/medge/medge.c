@@ -59,12 +59,15 @@ static struct medge_context *medge_new_context(struct ibv_device *ibdev,
 
 	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
 					   RDMA_DRIVER_UNKNOWN);
+	if (ctx)
+		pthread_mutex_init(&ctx->ud_mutex, NULL);
 	return ctx;
 }
 
 static void medge_drop_context(struct medge_context *ctx)
 {
 	verbs_uninit_context(&ctx->vctx);
+	pthread_mutex_destroy(&ctx->ud_mutex);
 	free(ctx);
 }
 

@@ -19,6 +19,8 @@ struct medge_device {
 struct medge_context {
 	struct verbs_context vctx;
 	uint32_t max_msg;		/* longest message, bytes */
+	pthread_mutex_t ud_mutex;	/* guards the list of UD QPs */
+	struct medge_qp *uds;
 };
 
 struct medge_ah {
@@ -126,6 +128,7 @@ struct medge_qp {
 	bool sig_all;
 	struct medge_wr_list wrs;
 	struct medge_late late[MEDGE_LATES];
+	struct medge_qp *next_ud;	/* in its context's list */
 };
 
 static inline struct medge_context *to_medge_context(struct ibv_context *ctx)
@@ -247,6 +250,10 @@ bool medge_late_defer_recv(struct medge_qp *qp, uint32_t posts);
 void medge_late_ring(struct medge_cq *cq);
 /* Whoever has the locks of its CQs. */
 void medge_late_now(struct medge_qp *qp);
+/* An address handle goes, which what is posted to UD QPs may name. */
+void medge_late_datagrams(struct medge_context *ctx);
+/* A QP is there. */
+void medge_late_add(struct medge_qp *qp);
 /* The QP goes. */
 void medge_late_forget(struct medge_qp *qp);
 

@@ -189,6 +189,7 @@ static int medge_destroy_ah(struct ibv_ah *ibah)
 {
 	int ret;
 
+	medge_late_datagrams(to_medge_context(ibah->context));
 	ret = ibv_cmd_destroy_ah(ibah);
 	if (ret)
 		return ret;
@@ -303,6 +304,7 @@ struct ibv_qp *medge_create_qp_flags(struct ibv_context *context,
 		medge_wr_init(qp);
 	qp->sig_all = attr->sq_sig_all;
 	qp->max_msg = to_medge_context(context)->max_msg;
+	medge_late_add(qp);
 	return &qp->vqp.qp;
 
 err_destroy:
@@ -407,6 +409,7 @@ static void medge_free_context(struct ibv_context *context)
 	struct medge_context *ctx = to_medge_context(context);
 
 	verbs_uninit_context(&ctx->vctx);
+	pthread_mutex_destroy(&ctx->ud_mutex);
 	free(ctx);
 }
 

@@ -448,18 +448,20 @@ static void region_keeps_its_key(void)
 
 enum { QKEY = 0x1234, HEADER = 40 };
 
+enum { DATAGRAMS = 16 };
+
 static void ud_create(struct end *end, struct side *side)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_UD,
-		.cap = { .max_send_wr = 4, .max_recv_wr = 4,
+		.cap = { .max_send_wr = DATAGRAMS, .max_recv_wr = DATAGRAMS,
 			 .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1,
 				    .qkey = QKEY };
 
 	*end = (struct end){ .side = side };
-	end->rcq = end->scq = ibv_create_cq(side->ctx, 16, NULL, NULL, 0);
+	end->rcq = end->scq = ibv_create_cq(side->ctx, DATAGRAMS, NULL, NULL, 0);
 	init.send_cq = init.recv_cq = end->scq;
 	end->qp = ibv_create_qp(side->pd, &init);
 	check(end->qp, "no UD QP: %s", strerror(errno));
@@ -550,6 +552,49 @@ static void datagram_tells_its_header(void)
 	ud_destroy(&b);
 }
 
+/* What is posted need not have been told of; the handle is as good as copied by then. */
+static void address_goes_after_posts(void)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .port_num = 1,
+		.grh = { .dgid = B.gid, .sgid_index = A.gid_index,
+			 .hop_limit = 64 },
+	};
+	struct ibv_sge sge = { (uintptr_t)amr->addr, 16, amr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+	};
+	struct end a, b;
+	struct ibv_wc wc;
+	int i, round;
+
+	ud_create(&a, &A);
+	ud_create(&b, &B);
+	for (round = 0; round < 50; round++) {
+		wr.wr.ud.ah = ibv_create_ah(A.pd, &attr);
+		check(wr.wr.ud.ah, "no AH: %s", strerror(errno));
+		wr.wr.ud.remote_qpn = b.qp->qp_num;
+		wr.wr.ud.remote_qkey = QKEY;
+		for (i = 0; i < DATAGRAMS; i++)
+			post_recv(&b, bmr, i);
+		for (i = 0; i < DATAGRAMS; i++) {
+			/* One, so that there is room in the next round. */
+			wr.send_flags = i == DATAGRAMS - 1 ?
+						IBV_SEND_SIGNALED : 0;
+			check(!ibv_post_send(a.qp, &wr, &bad),
+			      "datagram %d was refused", i);
+		}
+		check(!ibv_destroy_ah(wr.wr.ud.ah), "an AH stays");
+		check(wait_wc(a.scq, &wc, PATIENCE_MS) && !wc.status,
+		      "round %d: not sent", round);
+		for (i = 0; i < DATAGRAMS; i++)
+			check(wait_wc(b.rcq, &wc, PATIENCE_MS) && !wc.status,
+			      "round %d: datagram %d does not come", round, i);
+	}
+	ud_destroy(&a);
+	ud_destroy(&b);
+}
+
 static void limits_are_as_told(void)
 {
 	struct ibv_cq *cq = ibv_create_cq(A.ctx, 1 << 22, NULL, NULL, 0);
@@ -587,6 +632,7 @@ int main(void)
 		TEST(window_holds_its_region),
 		TEST(region_keeps_its_key),
 		TEST(datagram_tells_its_header),
+		TEST(address_goes_after_posts),
 		TEST(limits_are_as_told),
 	};
 	size_t i;
