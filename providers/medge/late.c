@@ -4,7 +4,13 @@
  * doorbell tells of all that he has posted, when it is many, or when he polls in
  * vain, be it for sends or for receives: then he waits for something.
  */
+#include <sched.h>
+
 #include "medge.h"
+
+enum {
+	LOOKS = 1000,		/* at a ring that somebody else is at, some 100 us and more */
+};
 
 static struct medge_cq *cq_of(const struct medge_late *late)
 {
@@ -137,17 +143,31 @@ void medge_late_add(struct medge_qp *qp)
 	pthread_mutex_unlock(&ctx->ud_mutex);
 }
 
+/*
+ * Somebody else may be at it, who has seen them or is to look again: a ring changes
+ * nothing then. A QP that does not send takes nothing, however often it is asked.
+ */
+static void have_taken(struct medge_qp *qp)
+{
+	uint32_t taken;
+	int i;
+
+	for (i = 0; i < LOOKS && qp->sq.ring.hdr &&
+		    medge_ring_is_untaken(&qp->sq.ring, &taken); i++) {
+		if (i)
+			sched_yield();
+		if (medge_send_ring(qp->vqp.qp.context, qp->vqp.qp.handle))
+			break;
+	}
+}
+
 void medge_late_datagrams(struct medge_context *ctx)
 {
 	struct medge_qp *qp;
-	uint32_t taken;
 
 	pthread_mutex_lock(&ctx->ud_mutex);
 	for (qp = ctx->uds; qp; qp = qp->next_ud)
-		/* Whether or not somebody is about to look. */
-		if (qp->sq.ring.hdr &&
-		    medge_ring_is_untaken(&qp->sq.ring, &taken))
-			medge_send_ring(qp->vqp.qp.context, qp->vqp.qp.handle);
+		have_taken(qp);
 	pthread_mutex_unlock(&ctx->ud_mutex);
 }
 
