@@ -120,14 +120,14 @@ bool medge_borrow_may(const struct medge_cq *own)
 	       !READ_ONCE(borrower);
 }
 
-bool medge_borrow_ask(struct medge_qp *qp, const struct medge_cq *own, u32 rate)
+void medge_borrow_ask(struct medge_qp *qp, const struct medge_cq *own, u32 rate)
 {
 	struct medge_poller *poller = &qp->dev->poller;
 	struct medge_borrow *borrow = &poller->borrow;
 	bool asked = false;
 
 	if (!mutex_trylock(&lock))
-		return false;
+		return;
 	/* Its thread is not awake. */
 	if (!borrower && mutex_trylock(&poller->seat)) {
 		asked = medge_poller_borrow(qp, rate);
@@ -144,7 +144,6 @@ bool medge_borrow_ask(struct medge_qp *qp, const struct medge_cq *own, u32 rate)
 		watch_absent(borrow);
 	}
 	mutex_unlock(&lock);
-	return asked;
 }
 
 /* ---- who lends ---- */

@@ -83,9 +83,9 @@ void medge_borrow_end(struct medge_device *dev);
 bool medge_borrow_may(const struct medge_cq *own);
 /*
  * Whoever spins, but not on @own, is to lend to this QP's device, which sends @rate
- * bytes per us without. May sleep. Return: they are asked.
+ * bytes per us without; unless somebody lends already. May sleep.
  */
-bool medge_borrow_ask(struct medge_qp *qp, const struct medge_cq *own, u32 rate);
+void medge_borrow_ask(struct medge_qp *qp, const struct medge_cq *own, u32 rate);
 
 /* By which the user of a CQ says that he spins: see enum medge_lend. */
 extern const struct uapi_definition medge_borrow_defs[];

@@ -47,14 +47,18 @@ void medge_timer_kick(struct medge_qp *qp)
 	medge_timer_set(qp, qp->now);
 }
 
+/* What is due at @at (0: nothing is), is it so now? If not, the timer is to fire by then. */
+static bool has_come(struct medge_qp *qp, u64 at)
+{
+	if (at > qp->now)
+		medge_timer_set(qp, at);
+	return at && at <= qp->now;
+}
+
 /* Receives that were posted, and not told of. */
 static bool recv_is_due(struct medge_qp *qp, struct sk_buff_head *used)
 {
-	u64 at = qp->late_recv.at;
-
-	if (at > qp->now)
-		medge_timer_set(qp, at);
-	if (!at || at > qp->now || !medge_late_recv_due(qp))
+	if (!has_come(qp, qp->late_recv.at) || !medge_late_recv_due(qp))
 		return false;
 	medge_recv_look(qp, used);
 	return true;
@@ -70,15 +74,11 @@ static bool is_due(struct medge_qp *qp, struct sk_buff_head *used)
 		medge_conn_timeout(qp->conn, qp->now);
 		due = true;
 	}
-	if (qp->late.at > qp->now) {
-		medge_timer_set(qp, qp->late.at);
-	} else if (qp->late.at) {
+	if (has_come(qp, qp->late.at)) {
 		medge_late_due(qp);
 		due = true;
 	}
-	if (qp->polled.alone_at > qp->now) {
-		medge_timer_set(qp, qp->polled.alone_at);
-	} else if (qp->polled.alone_at) {
+	if (has_come(qp, qp->polled.alone_at)) {
 		medge_poller_is_alone(qp);
 		due = true;
 	}

@@ -37,7 +37,7 @@ bool medge_trial_next(struct medge_device *dev, struct medge_trial *trial)
 	switch (trial->stage) {
 	case MEDGE_TRIAL_SETTLES:
 		/* Who lends has begun at once, or nobody does. */
-		if (trial->qp->dev->poller.borrow.is && gain(dev, trial) < 0)
+		if (dev->poller.borrow.is && gain(dev, trial) < 0)
 			return medge_stream_tried(trial->qp, 0) > 0;
 		trial->bytes = medge_stats_tx_bytes(dev);
 		trial->since = ktime_get_ns();

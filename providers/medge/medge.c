@@ -64,7 +64,7 @@ static struct medge_context *medge_new_context(struct ibv_device *ibdev,
 	return ctx;
 }
 
-static void medge_drop_context(struct medge_context *ctx)
+void medge_drop_context(struct medge_context *ctx)
 {
 	verbs_uninit_context(&ctx->vctx);
 	pthread_mutex_destroy(&ctx->ud_mutex);

@@ -208,6 +208,9 @@ void medge_cq_ex_init(struct medge_cq *cq, uint64_t wc_flags);
 int medge_query_rt_values(struct ibv_context *context,
 			  struct ibv_values_ex *values);
 
+/* medge.c: it is closed, or could not be opened. */
+void medge_drop_context(struct medge_context *ctx);
+
 /* send.c, recv.c, poll.c, spin.c */
 /* Does a QP in this state take sends? */
 bool medge_may_send(const struct medge_qp *qp);

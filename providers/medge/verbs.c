@@ -406,11 +406,7 @@ static int medge_destroy_qp(struct ibv_qp *ibqp)
 
 static void medge_free_context(struct ibv_context *context)
 {
-	struct medge_context *ctx = to_medge_context(context);
-
-	verbs_uninit_context(&ctx->vctx);
-	pthread_mutex_destroy(&ctx->ud_mutex);
-	free(ctx);
+	medge_drop_context(to_medge_context(context));
 }
 
 /*

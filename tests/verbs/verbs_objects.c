@@ -446,9 +446,7 @@ static void region_keeps_its_key(void)
 
 /* ---- datagrams ---- */
 
-enum { QKEY = 0x1234, HEADER = 40 };
-
-enum { DATAGRAMS = 16 };
+enum { QKEY = 0x1234, HEADER = 40, DATAGRAMS = 16 };
 
 static void ud_create(struct end *end, struct side *side)
 {
