@@ -251,7 +251,8 @@ static void name_device(struct ib_device *ibdev, const struct net_device *netdev
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV) |
 				  BIT_ULL(IB_USER_VERBS_CMD_POST_SRQ_RECV) |
-				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
+				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ) |
+				  BIT_ULL(MEDGE_CMD_RING_QP);
 	addrconf_addr_eui48((u8 *)&ibdev->node_guid, netdev->dev_addr);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Kernel consumers post: their work requests become WQEs as a user's provider writes them. */
 #include "ah.h"
+#include "doorbell.h"
 #include "kpost.h"
 #include "qp.h"
 
@@ -243,7 +244,6 @@ int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		    const struct ib_send_wr **bad)
 {
 	struct medge_qp *qp = to_medge_qp(ibqp);
-	u64 began;
 
 	if (qp->kpost.kernel)
 		return post_send(qp, wr, bad);
@@ -251,9 +251,10 @@ int medge_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		*bad = wr;
 		return -EOPNOTSUPP;
 	}
-	began = medge_send_doorbell(qp);
-	if (began)
-		medge_stream_rang(qp, began);
+	if (medge_qp_hold(qp)) {
+		medge_doorbell_rung(qp);
+		medge_qp_put(qp);
+	}
 	return 0;
 }
 

@@ -308,12 +308,11 @@ void medge_qp_reset_rings(struct medge_qp *qp);
 /* ---- send.c: data path out ---- */
 /* Take what is posted, and send what can be sent. The QP is held; process context. */
 void medge_send_look(struct medge_qp *qp);
-/*
- * Doorbells: look at the ring. Not under a lock, interrupts on. Return: when that began;
- * 0: it is being destroyed.
- */
-u64 medge_send_doorbell(struct medge_qp *qp);
+/* Doorbells: look at the ring. Not under a lock, interrupts on. */
+void medge_send_doorbell(struct medge_qp *qp);
 void medge_recv_doorbell(struct medge_qp *qp);
+/* The same for who holds the QP. Return: when that began, ns. */
+u64 medge_send_rung(struct medge_qp *qp);
 /* There may be receives for messages that wait. Under qp->lock; @used as below. */
 void medge_recv_look(struct medge_qp *qp, struct sk_buff_head *used);
 

@@ -6,6 +6,7 @@
 #include "borrow.h"
 #include "device.h"
 #include "dm.h"
+#include "doorbell.h"
 #include "qp.h"
 #include "query.h"
 
@@ -195,5 +196,6 @@ const struct uapi_definition medge_query_methods[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_QP, &medge_qp),
 	UAPI_DEF_CHAIN(medge_dm_defs),
 	UAPI_DEF_CHAIN(medge_borrow_defs),
+	UAPI_DEF_CHAIN(medge_doorbell_defs),
 	{},
 };

@@ -238,12 +238,10 @@ void medge_send_look(struct medge_qp *qp)
 	look_unlock(qp);
 }
 
-u64 medge_send_doorbell(struct medge_qp *qp)
+u64 medge_send_rung(struct medge_qp *qp)
 {
 	u64 began;
 
-	if (!medge_qp_hold(qp))
-		return 0;
 	if (READ_ONCE(qp->polled.wanted))
 		medge_poller_wake(&qp->dev->poller);
 	spin_lock_bh(&qp->lock);
@@ -254,8 +252,15 @@ u64 medge_send_doorbell(struct medge_qp *qp)
 	qp->now = began;
 	medge_late_rang(qp);
 	look_unlock(qp);
-	medge_qp_put(qp);
 	return began;
+}
+
+void medge_send_doorbell(struct medge_qp *qp)
+{
+	if (!medge_qp_hold(qp))
+		return;
+	medge_send_rung(qp);
+	medge_qp_put(qp);
 }
 
 void medge_recv_look(struct medge_qp *qp, struct sk_buff_head *used)

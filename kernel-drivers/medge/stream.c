@@ -162,8 +162,6 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 	/* While it is awake for one, others cost nothing. */
 	if (!watched && !READ_ONCE(poller->streaming))
 		return;
-	if (!medge_qp_hold(qp))
-		return;
 
 	spin_lock_bh(&qp->lock);
 	spin_lock(&cq->lock);
@@ -192,7 +190,6 @@ void medge_stream_rang(struct medge_qp *qp, u64 began)
 		medge_poller_take(qp, READ_ONCE(stream->cpu), rate);
 	else if (is)
 		medge_borrow_ask(qp, cq, rate);
-	medge_qp_put(qp);
 }
 
 void medge_stream_init(struct medge_stream *stream)

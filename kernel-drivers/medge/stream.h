@@ -81,9 +81,9 @@ struct medge_stream {
 void medge_stream_init(struct medge_stream *stream);
 
 /*
- * After a doorbell that a program has rung, at @began (ns): if it is one of a
- * stream, and another CPU has nothing to do, the poller takes it over. May
- * sleep.
+ * After a doorbell that a program has rung, at @began (ns), for a QP that is held: if
+ * it is one of a stream, and another CPU has nothing to do, the poller takes it over.
+ * May sleep.
  */
 void medge_stream_rang(struct medge_qp *qp, u64 began);
 

@@ -205,6 +205,7 @@ int medge_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	struct medge_alloc_ucontext_resp resp = {
 		.max_inline = MEDGE_MAX_INLINE,
 		.max_sge = MEDGE_MAX_SGE,
+		.features = MEDGE_FEATURE_RING_QP,
 	};
 	struct medge_device *dev = to_medge_device(ibuc->device);
 	struct medge_ucontext *uc =

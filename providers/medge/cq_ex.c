@@ -25,8 +25,8 @@ static int medge_start_poll(struct ibv_cq_ex *cq_ex,
 			    struct ibv_poll_cq_attr *attr)
 {
 	struct medge_cq *cq = medge_from_cq_ex(cq_ex);
-	uint32_t qp_handle;
 	enum medge_spin_act act;
+	struct medge_qp_id id;
 	bool late;
 	int ret;
 
@@ -39,12 +39,12 @@ static int medge_start_poll(struct ibv_cq_ex *cq_ex,
 		return 0;
 	}
 	late = cq->late;
-	act = medge_spin_empty(cq, &qp_handle);
+	act = medge_spin_empty(cq, &id);
 	medge_unlock(&cq->lock);
 	if (late)
 		medge_late_ring(cq);
 	if (act != MEDGE_SPIN_ON)
-		medge_spin_help(cq, act, qp_handle);
+		medge_spin_help(cq, act, id);
 	return ret;
 }
 

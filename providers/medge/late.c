@@ -85,7 +85,7 @@ static bool is_due(const struct medge_late *late)
 }
 
 /* Those that have been told of, since, are none. Return: there is one. */
-static bool pop(struct medge_cq *cq, uint32_t *qp_handle, bool *rq)
+static bool pop(struct medge_cq *cq, struct medge_qp_id *id, bool *rq)
 {
 	bool found = false;
 
@@ -97,7 +97,7 @@ static bool pop(struct medge_cq *cq, uint32_t *qp_handle, bool *rq)
 		late->noted = false;
 		found = is_due(late);
 		*rq = is_rq(late);
-		*qp_handle = late->qp->vqp.qp.handle;
+		*id = medge_qp_id(late->qp);
 	}
 	medge_unlock(&cq->lock);
 	return found;
@@ -106,29 +106,28 @@ static bool pop(struct medge_cq *cq, uint32_t *qp_handle, bool *rq)
 void medge_late_ring(struct medge_cq *cq)
 {
 	struct ibv_context *context = cq->vcq.cq.context;
-	uint32_t qp_handle;
+	struct medge_qp_id id;
 	bool rq;
 
 	/* That the QP, or the device, has gone is for others to say. */
-	while (pop(cq, &qp_handle, &rq)) {
+	while (pop(cq, &id, &rq)) {
 		if (rq)
-			medge_recv_ring(context, qp_handle);
+			medge_recv_ring(context, id.handle);
 		else
-			medge_send_ring(context, qp_handle);
+			medge_send_ring(context, id);
 	}
 }
 
 void medge_late_now(struct medge_qp *qp)
 {
 	struct medge_ring *ring = &qp->sq.ring;
-	struct ibv_qp *ibqp = &qp->vqp.qp;
 	uint32_t taken;
 
 	/* That it is in a list yet does no harm. */
 	if (ring->hdr &&
 	    medge_ring_need_doorbell(ring) >= MEDGE_DOORBELL_LATE &&
 	    medge_ring_is_untaken(ring, &taken))
-		medge_send_ring(ibqp->context, ibqp->handle);
+		medge_send_ring(qp->vqp.qp.context, medge_qp_id(qp));
 }
 
 void medge_late_add(struct medge_qp *qp)
@@ -156,7 +155,7 @@ static void have_taken(struct medge_qp *qp)
 		    medge_ring_is_untaken(&qp->sq.ring, &taken); i++) {
 		if (i)
 			sched_yield();
-		if (medge_send_ring(qp->vqp.qp.context, qp->vqp.qp.handle))
+		if (medge_send_ring(qp->vqp.qp.context, medge_qp_id(qp)))
 			break;
 	}
 }

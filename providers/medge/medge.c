@@ -100,6 +100,7 @@ static struct verbs_context *medge_alloc_context(struct ibv_device *ibdev,
 		medge_drop_context(ctx);
 		return NULL;
 	}
+	ctx->features = resp.drv.features;
 	return medge_start_context(ctx);
 }
 

@@ -19,6 +19,7 @@ struct medge_device {
 struct medge_context {
 	struct verbs_context vctx;
 	uint32_t max_msg;		/* longest message, bytes */
+	uint32_t features;		/* enum medge_features */
 	pthread_mutex_t ud_mutex;	/* guards the list of UD QPs */
 	struct medge_qp *uds;
 };
@@ -61,6 +62,12 @@ struct medge_spin {
 	uint32_t vain;
 	uint32_t spells;
 	uint32_t patience_lent;
+};
+
+/* How the kernel knows a QP, which may have gone here when it is told of it. */
+struct medge_qp_id {
+	uint32_t num;
+	uint32_t handle;
 };
 
 /* What who has polled in vain is to do. */
@@ -171,6 +178,14 @@ static inline struct medge_qp *to_medge_qp(struct ibv_qp *qp)
 	return container_of(qp, struct medge_qp, vqp.qp);
 }
 
+static inline struct medge_qp_id medge_qp_id(const struct medge_qp *qp)
+{
+	return (struct medge_qp_id){
+		.num = qp->vqp.qp.qp_num,
+		.handle = qp->vqp.qp.handle,
+	};
+}
+
 extern const struct verbs_context_ops medge_context_ops;
 extern const struct verbs_device_ops medge_dev_ops;
 
@@ -211,6 +226,15 @@ int medge_query_rt_values(struct ibv_context *context,
 /* medge.c: it is closed, or could not be opened. */
 void medge_drop_context(struct medge_context *ctx);
 
+/* doorbell.c */
+/*
+ * Have the kernel look at the send ring of a QP, at its receive ring, at an SRQ's. 0, or
+ * an errno: it has gone, or the device. What is rung for is published before.
+ */
+int medge_send_ring(struct ibv_context *context, struct medge_qp_id id);
+int medge_recv_ring(struct ibv_context *context, uint32_t qp_handle);
+int medge_srq_ring(const struct ibv_srq *ibsrq);
+
 /* send.c, recv.c, poll.c, spin.c */
 /* Does a QP in this state take sends? */
 bool medge_may_send(const struct medge_qp *qp);
@@ -222,8 +246,6 @@ int medge_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 int medge_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad_wr);
 int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
-/* Have the kernel look at the send ring of a QP. 0, or an errno: the device has gone. */
-int medge_send_ring(struct ibv_context *context, uint32_t qp_handle);
 void medge_spin_init(struct medge_cq *cq);
 /* Something was posted, and the kernel need not be told. */
 void medge_spin_silent(struct medge_cq *cq, struct medge_qp *qp);
@@ -236,11 +258,11 @@ static inline void medge_spin_found(struct medge_cq *cq)
 
 /*
  * A poll has found nothing. Under the CQ's lock. Return: what is to be done without
- * it, for the QP of that handle.
+ * it, for that QP.
  */
-enum medge_spin_act medge_spin_empty(struct medge_cq *cq, uint32_t *qp_handle);
+enum medge_spin_act medge_spin_empty(struct medge_cq *cq, struct medge_qp_id *id);
 void medge_spin_help(struct medge_cq *cq, enum medge_spin_act act,
-		     uint32_t qp_handle);
+		     struct medge_qp_id id);
 /* The QP goes. */
 void medge_spin_forget(struct medge_cq *cq, const struct medge_qp *qp);
 
@@ -260,8 +282,6 @@ void medge_late_add(struct medge_qp *qp);
 /* The QP goes. */
 void medge_late_forget(struct medge_qp *qp);
 
-/* The kernel is to look at the receive ring. Returns 0 or an errno: the device has gone. */
-int medge_recv_ring(struct ibv_context *context, uint32_t qp_handle);
 /* Into the ring, yet to be published. Under the queue's lock. */
 int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr);
 /* verbs.c: a queue of work requests of at most @max_sge SGEs, @wqe_size bytes. */

@@ -26,8 +26,8 @@ int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
 	struct medge_cq *cq = to_medge_cq(ibcq);
 	const struct medge_cqe *cqe;
-	uint32_t qp_handle;
 	enum medge_spin_act act = MEDGE_SPIN_ON;
+	struct medge_qp_id id;
 	bool late = false;
 	int n = 0;
 
@@ -44,12 +44,12 @@ int medge_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		medge_spin_found(cq);
 	} else {
 		late = cq->late;
-		act = medge_spin_empty(cq, &qp_handle);
+		act = medge_spin_empty(cq, &id);
 	}
 	medge_unlock(&cq->lock);
 	if (late)
 		medge_late_ring(cq);
 	if (act != MEDGE_SPIN_ON)
-		medge_spin_help(cq, act, qp_handle);
+		medge_spin_help(cq, act, id);
 	return n;
 }

@@ -4,22 +4,6 @@
 
 #include "medge.h"
 
-/* A POST_RECV command of no work requests: look at the ring. */
-int medge_recv_ring(struct ibv_context *context, uint32_t qp_handle)
-{
-	struct ib_uverbs_post_recv_resp resp;
-	struct ibv_post_recv cmd = {
-		.hdr.command = IB_USER_VERBS_CMD_POST_RECV,
-		.hdr.in_words = sizeof(cmd) / 4,
-		.hdr.out_words = sizeof(resp) / 4,
-		.response = (uintptr_t)&resp,
-		.qp_handle = qp_handle,
-		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
-	};
-
-	return medge_ring_doorbell(context, &cmd, sizeof(cmd));
-}
-
 int medge_push_recv(struct medge_queue *rq, const struct ibv_recv_wr *wr)
 {
 	struct medge_recv_wqe *wqe;

@@ -86,14 +86,6 @@ static inline uint32_t medge_ring_need_doorbell(struct medge_ring *ring)
 	return atomic_load_explicit(need, memory_order_relaxed);
 }
 
-/*
- * Producer: tell the kernel, by a command of no work requests. Returns 0
- * or an errno, only if the device has gone: what is published is posted, so a
- * kernel that is short of memory, for the command or to read it, is told again.
- */
-int medge_ring_doorbell(struct ibv_context *context, const void *cmd,
-			size_t len);
-
 /* Producer, without its lock: is there something that the kernel has not taken yet? */
 static inline bool medge_ring_is_untaken(const struct medge_ring *ring,
 					 uint32_t *taken)

@@ -62,22 +62,6 @@ static const struct medge_opcode_info medge_opcodes[] = {
 	},
 };
 
-/* A POST_SEND command of no work requests: look at the ring. */
-int medge_send_ring(struct ibv_context *context, uint32_t qp_handle)
-{
-	struct ib_uverbs_post_send_resp resp;
-	struct ibv_post_send cmd = {
-		.hdr.command = IB_USER_VERBS_CMD_POST_SEND,
-		.hdr.in_words = sizeof(cmd) / 4,
-		.hdr.out_words = sizeof(resp) / 4,
-		.response = (uintptr_t)&resp,
-		.qp_handle = qp_handle,
-		.wqe_size = sizeof(struct ib_uverbs_send_wr),
-	};
-
-	return medge_ring_doorbell(context, &cmd, sizeof(cmd));
-}
-
 static const struct medge_opcode_info *medge_find_opcode(unsigned int opcode,
 							  int *err)
 {
@@ -235,7 +219,7 @@ int medge_send_publish(struct medge_qp *qp)
 	}
 	if (need >= MEDGE_DOORBELL_LATE && medge_late_defer(qp, need))
 		return 0;
-	return medge_send_ring(ibqp->context, ibqp->handle);
+	return medge_send_ring(ibqp->context, medge_qp_id(qp));
 }
 
 /*

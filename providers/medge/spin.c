@@ -62,7 +62,7 @@ static bool is_to_lend(struct medge_cq *cq)
 	}
 }
 
-enum medge_spin_act medge_spin_empty(struct medge_cq *cq, uint32_t *qp_handle)
+enum medge_spin_act medge_spin_empty(struct medge_cq *cq, struct medge_qp_id *id)
 {
 	struct medge_spin *spin = &cq->spin;
 	struct medge_qp *qp;
@@ -82,7 +82,7 @@ enum medge_spin_act medge_spin_empty(struct medge_cq *cq, uint32_t *qp_handle)
 	}
 	if (spin->patience < PATIENCE_MAX)
 		spin->patience *= 2;
-	*qp_handle = qp->vqp.qp.handle;
+	*id = medge_qp_id(qp);
 	return MEDGE_SPIN_RING;
 }
 
@@ -101,10 +101,10 @@ static void lend(struct medge_cq *cq)
 
 /* That the QP, or the device, has gone is for others to say. */
 void medge_spin_help(struct medge_cq *cq, enum medge_spin_act act,
-		     uint32_t qp_handle)
+		     struct medge_qp_id id)
 {
 	if (act == MEDGE_SPIN_RING)
-		medge_send_ring(cq->vcq.cq.context, qp_handle);
+		medge_send_ring(cq->vcq.cq.context, id);
 	else
 		lend(cq);
 }

@@ -6,22 +6,6 @@
 
 #include "medge.h"
 
-/* A POST_SRQ_RECV command of no work requests: look at the ring. */
-static int medge_srq_doorbell(const struct ibv_srq *ibsrq)
-{
-	struct ib_uverbs_post_srq_recv_resp resp;
-	struct ibv_post_srq_recv cmd = {
-		.hdr.command = IB_USER_VERBS_CMD_POST_SRQ_RECV,
-		.hdr.in_words = sizeof(cmd) / 4,
-		.hdr.out_words = sizeof(resp) / 4,
-		.response = (uintptr_t)&resp,
-		.srq_handle = ibsrq->handle,
-		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
-	};
-
-	return medge_ring_doorbell(ibsrq->context, &cmd, sizeof(cmd));
-}
-
 static void medge_srq_free(struct medge_srq *srq)
 {
 	medge_ring_unmap(&srq->rq.ring);
@@ -204,7 +188,7 @@ int medge_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	if (wr != first) {
 		medge_ring_publish(&rq->ring);
 		if (medge_ring_need_doorbell(&rq->ring)) {
-			err = medge_srq_doorbell(ibsrq);
+			err = medge_srq_ring(ibsrq);
 			if (err && !ret) {
 				ret = err;
 				*bad_wr = first;

@@ -22,7 +22,7 @@ struct error_case {
 
 /* Of each file; the last has no name. */
 extern const struct error_case errors_post[], errors_access[],
-	errors_receive[], errors_objects[], errors_states[];
+	errors_receive[], errors_objects[], errors_states[], errors_doorbell[];
 
 extern struct side A, B;
 extern uint8_t *abuf, *bbuf;		/* of BUF bytes */

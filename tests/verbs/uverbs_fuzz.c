@@ -33,8 +33,9 @@
 #include <unistd.h>
 
 #include <infiniband/medgedv.h>
-#include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/medge-abi.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 
 #include "fuzz_cover.h"
 #include "fuzz_kept.h"
@@ -524,6 +525,23 @@ static void call_write(void)
 		shared->taken++;
 }
 
+static void call_doorbell(void)
+{
+	const struct ibv_qp *qp = ANY(qps);
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct medge_ring_qp qp;
+	} cmd = {
+		.hdr.command = MEDGE_CMD_RING_QP,
+		.hdr.in_words = sizeof(cmd) / 4,
+		.qp.qpn = qp && draw_below(4) ? qp->qp_num : odd(),
+	};
+
+	shared->commands++;
+	/* Refused or not, nothing comes of it. */
+	(void)!write(side.ctx->cmd_fd, &cmd, sizeof(cmd));
+}
+
 static void call_mmap(void)
 {
 	size_t len = 4096 * (1 + draw_below(20));
@@ -565,6 +583,7 @@ const struct fuzz_kind fuzz_kinds[] = {
 	{ "query", 1, call_query },
 	{ "write", 2, call_write },
 	{ "mmap", 1, call_mmap },
+	{ "doorbell", 1, call_doorbell },
 };
 const size_t fuzz_num_kinds = ARRAY_LEN(fuzz_kinds);
 

@@ -189,6 +189,7 @@ struct ibv_send_wr *mk_bad(enum ibv_wr_opcode opcode, uint32_t rkey,
 
 static const struct error_case *const cases[] = {
 	errors_post, errors_access, errors_receive, errors_objects, errors_states,
+	errors_doorbell,
 };
 
 static void run_in_child(void (*run)(void))

@@ -244,8 +244,23 @@ struct medge_ring_map {
 struct medge_alloc_ucontext_resp {
 	__u32 max_inline;		/* largest max_inline_data of a QP */
 	__u32 max_sge;
-	__u32 features;			/* none defined yet */
+	__u32 features;			/* enum medge_features */
 	__u32 reserved;
+};
+
+enum medge_features {
+	MEDGE_FEATURE_RING_QP = 1 << 0,	/* there is MEDGE_CMD_RING_QP */
+};
+
+/*
+ * A command of ours, beside those of enum ib_uverbs_write_cmds: look at the send ring
+ * of a QP. EINVAL: this process has no such QP. POST_SEND of no work requests does the
+ * same, and takes longer.
+ */
+#define MEDGE_CMD_RING_QP 63
+
+struct medge_ring_qp {
+	__u32 qpn;
 };
 
 /* Of resize CQ, too. */
