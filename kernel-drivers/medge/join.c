@@ -28,6 +28,15 @@ static bool may_begin(const struct sk_buff *skb, const struct medge_frame *f)
 	       !skb_cloned(skb);
 }
 
+/* Of a run that was cut, nearly all headers are known from the first. */
+static void expect(struct medge_join *j)
+{
+	u32 len = MEDGE_HDR_LEN + j->wait.frame.seg_len;
+
+	WRITE_ONCE(j->next_len,
+		   medge_wire_follow(&j->wait.frame, j->next) ? len : 0);
+}
+
 static void begin(struct medge_join *j, struct sk_buff *skb,
 		  const struct medge_frame *f, const struct medge_rx_l2 *l2)
 {
@@ -35,7 +44,53 @@ static void begin(struct medge_join *j, struct sk_buff *skb,
 	j->wait.l2 = *l2;
 	WRITE_ONCE(j->wait.skb, skb);
 	j->last = NULL;
+	WRITE_ONCE(j->next_len, 0);
+	if (f->nframes == 1 && f->op.len == f->seg_len) {
+		memcpy(j->next, skb->data, MEDGE_HDR_LEN);
+		expect(j);
+	}
 	tasklet_schedule(&j->end);
+}
+
+/* Its payload goes behind those that wait. */
+static void append(struct medge_join *j, struct sk_buff *skb, u32 data_off)
+{
+	struct sk_buff *first = j->wait.skb;
+
+	__skb_pull(skb, data_off);
+	skb_mark_not_on_list(skb);
+	if (j->last)
+		j->last->next = skb;
+	else
+		skb_shinfo(first)->frag_list = skb;
+	j->last = skb;
+	first->len += skb->len;
+	first->data_len += skb->len;
+	first->truesize += skb->truesize;
+	medge_count(j->rail->dev, rx_joined);
+}
+
+/* Return: it is the expected frame, and is one of those that wait now. */
+static bool add_expected(struct medge_join *j, struct sk_buff *skb,
+			 const struct medge_rx_l2 *l2)
+{
+	struct medge_joined *w = &j->wait;
+	bool is;
+
+	if (skb->len != READ_ONCE(j->next_len) ||
+	    skb_headlen(skb) < MEDGE_HDR_LEN)
+		return false;
+	spin_lock(&j->lock);
+	is = w->skb && skb->len == j->next_len &&
+	     medge_wire_same_header(skb->data, j->next) &&
+	     same_way(&w->l2, l2);
+	if (is) {
+		medge_wire_join_full(&w->frame);
+		append(j, skb, MEDGE_HDR_LEN);
+		expect(j);
+	}
+	spin_unlock(&j->lock);
+	return is;
 }
 
 /* Return: the frame follows those that wait, and is one of them now. */
@@ -47,17 +102,8 @@ static bool add(struct medge_join *j, struct sk_buff *skb,
 	if (!w->skb || !is_all_payload(skb, f) || !same_way(&w->l2, l2) ||
 	    !medge_wire_join(&w->frame, f))
 		return false;
-	__skb_pull(skb, f->op.data_off);
-	skb_mark_not_on_list(skb);
-	if (j->last)
-		j->last->next = skb;
-	else
-		skb_shinfo(w->skb)->frag_list = skb;
-	j->last = skb;
-	w->skb->len += skb->len;
-	w->skb->data_len += skb->len;
-	w->skb->truesize += skb->truesize;
-	medge_count(j->rail->dev, rx_joined);
+	append(j, skb, f->op.data_off);
+	j->next_len = 0;
 	return true;
 }
 
@@ -112,6 +158,8 @@ void medge_join_receive(struct medge_rail *rail, struct sk_buff *skb,
 	struct medge_frame f __uninitialized;
 	bool begins;
 
+	if (READ_ONCE(j->wait.skb) && add_expected(j, skb, l2))
+		return;
 	if (!medge_receive_decode(rail->dev, skb, &f))
 		return;
 	begins = may_begin(skb, &f);

@@ -34,6 +34,8 @@ struct medge_joined {
  * @lock: nobody else's but ours, where softirqs are not preempted
  * @wait: those that others may be joined to
  * @last: of their list of skbs; NULL: it has none
+ * @next_len: of the frame that comes next if it says nothing new; 0: it has to
+ * @next: its header
  * @rail: where from
  * @end: when this softirq has no more frames: they go on as they are
  */
@@ -41,6 +43,8 @@ struct medge_join {
 	spinlock_t lock;
 	struct medge_joined wait;
 	struct sk_buff *last;
+	u32 next_len;
+	u8 next[MEDGE_HDR_LEN] __aligned(8);
 	struct medge_rail *rail;
 	struct tasklet_struct end;
 };

@@ -61,6 +61,7 @@ static void check_data(const u8 *buf, u32 len, const struct medge_frame *f)
 /* A frame cut from a run that decodes decodes, too; as many as there is room for join. */
 static void check_cut(const u8 *buf, const struct medge_frame *run)
 {
+	u8 follows[MEDGE_HDR_LEN];
 	struct medge_frame joined;
 	u32 i;
 
@@ -82,7 +83,14 @@ static void check_cut(const u8 *buf, const struct medge_frame *run)
 		CHECK_EQ(f.op.len, len);
 		if (!i) {
 			joined = f;
+			memcpy(follows, hdr, sizeof(follows));
 		} else if (joined.nframes == i && medge_wire_goes_on(&joined)) {
+			/* What is expected comes; but the run's last may have more to say. */
+			if (medge_wire_follow(&joined, follows)) {
+				CHECK_EQ(medge_wire_same_header(follows, hdr), f.flags == joined.flags);
+				CHECK(i + 1 == run->nframes || f.flags == joined.flags, "frame %u", i);
+				CHECK_EQ(f.op.len, run->seg_len);
+			}
 			CHECK(medge_wire_join(&joined, &f), "frame %u", i);
 			CHECK_EQ(joined.nframes, i + 1);
 			CHECK_EQ(joined.op.len, at + len);

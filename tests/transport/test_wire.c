@@ -458,13 +458,18 @@ static void cut__frames_are_those_sent_one_by_one(void)
 	packet_put(p);
 }
 
-/* Frame @i of @n that @p is cut into. */
+/* Of frame @i of @n that @p is cut into. */
+static void cut_header(const struct packet *p, u32 i, u32 n, u8 *hdr)
+{
+	memcpy(hdr, p->data, MEDGE_HDR_LEN);
+	medge_wire_cut(hdr, i, n);
+}
+
 static void decode_cut(const struct packet *p, u32 i, u32 n, struct medge_frame *f)
 {
 	u8 buf[MEDGE_HDR_LEN];
 
-	memcpy(buf, p->data, sizeof(buf));
-	medge_wire_cut(buf, i, n);
+	cut_header(p, i, n, buf);
 	CHECK_EQ(medge_wire_decode(buf, sizeof(buf), p->len, f), 0);
 }
 
@@ -472,17 +477,26 @@ static void join__undoes_cut(void)
 {
 	u32 total = 10 * 1000 + 17, n = 11, i;
 	struct packet *p = run_packet(5000 + total, 5000, total, 1000);
-	struct medge_frame run, f, next;
+	struct medge_frame run, f, next, full;
+	u8 follows[MEDGE_HDR_LEN], hdr[MEDGE_HDR_LEN];
 
 	p->data[1] = MEDGE_FRAME_ECHO;
 	CHECK_EQ(medge_wire_decode(p->data, p->len, p->len, &run), 0);
 	decode_cut(p, 0, n, &f);
+	cut_header(p, 0, n, follows);
 	for (i = 1; i < n; i++) {
 		CHECK(medge_wire_goes_on(&f), "not behind %u frames", i);
 		CHECK_EQ(f.parts, i);
 		CHECK_EQ(f.nframes, i);
 		decode_cut(p, i, n, &next);
+		/* All but the last are known before they come. */
+		cut_header(p, i, n, hdr);
+		CHECK_EQ(medge_wire_follow(&f, follows), i < n - 1);
+		CHECK_EQ(medge_wire_same_header(follows, hdr), i < n - 1);
+		full = f;
+		medge_wire_join_full(&full);
 		CHECK(medge_wire_join(&f, &next), "frame %u", i);
+		CHECK_EQ(!memcmp(&full, &f, sizeof(f)), i < n - 1);
 	}
 	/* It was the op's last. */
 	CHECK(!medge_wire_goes_on(&f), "goes on");
@@ -518,6 +532,59 @@ static void join__of_superframes(void)
 		CHECK_EQ(f.op.offset, 0);
 	}
 	CHECK(!medge_wire_join(&f, &next), "more than may be joined");
+	packet_put(p);
+}
+
+/* One bit, anywhere. */
+static void join__same_header(void)
+{
+	u8 a[MEDGE_HDR_LEN], b[MEDGE_HDR_LEN];
+	u32 i;
+
+	memset(a, 0x5a, sizeof(a));
+	memcpy(b, a, sizeof(b));
+	CHECK(medge_wire_same_header(a, b), "the same");
+	for (i = 0; i < 8 * sizeof(a); i++) {
+		b[i / 8] ^= 1 << i % 8;
+		CHECK(!medge_wire_same_header(a, b), "bit %u", i);
+		b[i / 8] ^= 1 << i % 8;
+	}
+}
+
+/* There is nothing to expect where the next frame ends something. */
+static void join__expects_no_last(void)
+{
+	struct packet *p = run_packet(5000, 0, 5000, 1000);
+	u8 hdr[MEDGE_HDR_LEN], was[MEDGE_HDR_LEN];
+	struct medge_frame first, f;
+
+	decode_cut(p, 0, 5, &first);
+	cut_header(p, 0, 5, hdr);
+	memcpy(was, hdr, sizeof(was));
+#define LAST(field, value)						\
+	do {								\
+		f = first;						\
+		f.field = value;					\
+		CHECK(!medge_wire_follow(&f, hdr), #field);		\
+		CHECK(!memcmp(hdr, was, sizeof(hdr)), #field);		\
+	} while (0)
+	LAST(op.op_len, 2000);
+	LAST(op.op_len, 1500);
+	LAST(op.len, 3000 + 1000);
+	LAST(op.len, MEDGE_JOIN_MAX - 1000);
+	LAST(nframes, MEDGE_WINDOW - 1);
+	LAST(flags, MEDGE_FRAME_ACK_REQ);
+	LAST(nops, 2);
+	LAST(type, MEDGE_FRAME_ACK);
+#undef LAST
+	/* Near the end of 32 bits, too. */
+	f = first;
+	f.op.op_len = UINT32_MAX;
+	f.op.offset = UINT32_MAX - 1500;
+	CHECK(!medge_wire_follow(&f, hdr), "beyond the op");
+	f = first;
+	f.op.op_len = 2001;
+	CHECK(medge_wire_follow(&f, hdr), "one byte is to follow the next");
 	packet_put(p);
 }
 
@@ -649,6 +716,8 @@ int main(int argc, char **argv)
 	RUN(cut__frames_are_those_sent_one_by_one);
 	RUN(join__undoes_cut);
 	RUN(join__of_superframes);
+	RUN(join__same_header);
+	RUN(join__expects_no_last);
 	RUN(join__only_what_follows);
 	RUN(linear__covers_what_decode_reads);
 	RUN(names__exist_for_every_value);

@@ -570,3 +570,36 @@ bool medge_wire_join(struct medge_frame *f, const struct medge_frame *next)
 	f->flags |= next->flags;
 	return true;
 }
+
+bool medge_wire_follow(const struct medge_frame *f, void *hdr)
+{
+	u32 end = f->op.offset + f->op.len;
+
+	/* It is a full one, there is another, and room for it. */
+	if (!medge_wire_goes_on(f) || f->op.op_len - end <= f->seg_len ||
+	    f->op.len + 2 * f->seg_len > MEDGE_JOIN_MAX ||
+	    f->nframes + 1 >= MEDGE_WINDOW)
+		return false;
+	put_unaligned_be32(f->psn + f->nframes,
+			   hdr + offsetof(struct medge_frame_hdr, psn));
+	put_unaligned_be32(end, hdr + sizeof(struct medge_frame_hdr) +
+				offsetof(struct medge_op_hdr, offset));
+	return true;
+}
+
+void medge_wire_join_full(struct medge_frame *f)
+{
+	f->op.len += f->seg_len;
+	f->nframes++;
+	f->parts++;
+}
+
+bool medge_wire_same_header(const void *a, const void *b)
+{
+	u64 differ = 0;
+	u32 i;
+
+	for (i = 0; i < MEDGE_HDR_LEN; i += sizeof(u64))
+		differ |= get_unaligned_be64(a + i) ^ get_unaligned_be64(b + i);
+	return !differ;
+}

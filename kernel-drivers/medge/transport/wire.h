@@ -629,6 +629,21 @@ bool medge_wire_goes_on(const struct medge_frame *f);
  */
 bool medge_wire_join(struct medge_frame *f, const struct medge_frame *next);
 
+/**
+ * medge_wire_follow() - what the next header of an op is, if it says nothing new
+ * @f: joined frames that go on, see medge_wire_goes_on()
+ * @hdr: MEDGE_HDR_LEN bytes: that of one of them, a full one; rewritten in place
+ *
+ * A frame of seg_len bytes that has this header, bit by bit, needs no decoding:
+ * medge_wire_join_full() joins it, and they go on.
+ *
+ * Return: false: if there is a next frame, it must be decoded, and @hdr is as it was.
+ */
+bool medge_wire_follow(const struct medge_frame *f, void *hdr);
+void medge_wire_join_full(struct medge_frame *f);
+/* Are MEDGE_HDR_LEN bytes the same? */
+bool medge_wire_same_header(const void *a, const void *b);
+
 const char *medge_drop_name(enum medge_drop drop);
 const char *medge_opcode_name(u8 opcode);
 
