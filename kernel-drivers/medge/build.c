@@ -163,8 +163,7 @@ void medge_build_stop(void)
 	}
 }
 
-/* In pages that many share: less to count, and nothing to zero. NULL: there are none. */
-static struct sk_buff *skb_in_pages(u32 room)
+struct sk_buff *medge_skb_in_pages(u32 room)
 {
 	u32 size = SKB_DATA_ALIGN(room) +
 		   SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
@@ -180,7 +179,7 @@ static struct sk_buff *skb_in_pages(u32 room)
 struct sk_buff *medge_build_skb(struct medge_qp *qp, u32 len)
 {
 	u32 room = TX_HEADROOM + len;
-	struct sk_buff *skb = skb_in_pages(room) ?: alloc_skb(room, GFP_ATOMIC);
+	struct sk_buff *skb = medge_skb_in_pages(room) ?: alloc_skb(room, GFP_ATOMIC);
 
 	if (!skb) {
 		medge_count(qp->dev, tx_errors);

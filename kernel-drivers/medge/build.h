@@ -17,6 +17,12 @@ struct sk_buff *medge_build(struct medge_qp *qp, const struct medge_tx *tx);
 /* An skb for @len bytes from the header on, with room in front; NULL: no memory. */
 struct sk_buff *medge_build_skb(struct medge_qp *qp, u32 len);
 
+/*
+ * An skb of so many bytes in pages that many share: less to count, and nothing to zero.
+ * NULL: there are none. BHs are off.
+ */
+struct sk_buff *medge_skb_in_pages(u32 room);
+
 /* No skb is built any more. */
 void medge_build_stop(void);
 

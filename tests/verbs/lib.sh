@@ -275,15 +275,20 @@ hw_counter() {
 	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
 }
 
-# whole on|off: superframes are cut where rails do not take them whole.
-whole() {
+# rails_set FEATURE on|off: of all rails, both ways.
+rails_set() {
 	local node rail
-	WHOLE=$1
 	for node in a b; do
 		for ((rail = 0; rail < RAILS; rail++)); do
-			on "$node" ethtool -K "rail$rail" tx-gso-list "$1" || failed "ethtool: tx-gso-list $1"
+			on "$node" ethtool -K "rail$rail" "$1" "$2" || failed "ethtool: $1 $2"
 		done
 	done
+}
+
+# whole on|off: superframes are cut where rails do not take them whole.
+whole() {
+	WHOLE=$1
+	rails_set tx-gso-list "$1"
 }
 
 # The root qdiscs of all rails, both ways: tc qdisc VERB ... WORDS.

@@ -72,6 +72,9 @@ joined() {
 	((2 * joined > skbs)) || failed "frames that were cut are not joined"
 	run "verbs_pattern, cut" "$LIMIT" "$pattern" --seed "$SEED" --rounds 20
 	listened_to "verbs_pattern, cut"
+	rails_set sg off
+	run "verbs_pattern, cut, each in one piece" "$LIMIT" "$pattern" --seed "$((SEED + 1))" --rounds 20
+	rails_set sg on
 	whole on
 }
 
