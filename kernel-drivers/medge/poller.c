@@ -11,6 +11,7 @@
 #include "device.h"
 #include "poller.h"
 #include "qp.h"
+#include "seat.h"
 #include "stats.h"
 #include "stream.h"
 
@@ -102,9 +103,15 @@ static bool look(struct medge_poller *poller, struct medge_qp *qp)
 	return true;
 }
 
+u32 medge_poller_doorbell(const struct medge_qp *qp)
+{
+	return medge_poller_is_shared(qp) ? qp->second.posts :
+					    MEDGE_DOORBELL_NONE;
+}
+
 /* ---- rounds ---- */
 
-static bool look_at_rings(struct medge_poller *poller)
+bool medge_poller_look(struct medge_poller *poller)
 {
 	struct medge_polled *polled;
 	bool found = false;
@@ -133,143 +140,6 @@ static void look_at_rails(struct medge_device *dev)
 			napi_busy_loop(napi, NULL, NULL, true, BUSY_POLL_BUDGET);
 	}
 #endif
-}
-
-/* ---- what softirqs leave to it ---- */
-
-/*
- * Does this softirq run on its CPU, and it as soon as that ends? The softirq has
- * interrupted it, or is in a thread of that CPU's own: ksoftirqd, which goes on only
- * while there is something to do.
- */
-static bool is_next(const struct task_struct *task)
-{
-	return current == task ||
-	       (current->flags & PF_KTHREAD &&
-		current->flags & PF_NO_SETAFFINITY &&
-		task_cpu(task) == raw_smp_processor_id());
-}
-
-/* Does it run, and look again before it does not? */
-static bool is_there(const struct medge_poller *poller,
-		     const struct task_struct *task)
-{
-#ifdef CONFIG_SMP
-	return READ_ONCE(poller->here) && READ_ONCE(task->on_cpu);
-#else
-	return false;
-#endif
-}
-
-u32 medge_poller_doorbell(const struct medge_qp *qp)
-{
-	return medge_poller_is_shared(qp) ? qp->second.posts :
-					    MEDGE_DOORBELL_NONE;
-}
-
-void medge_poller_leave(struct medge_qp *qp)
-{
-	WRITE_ONCE(qp->polled.left, true);
-	WRITE_ONCE(qp->dev->poller.traffic, 1);
-}
-
-bool medge_poller_sends(struct medge_qp *qp)
-{
-	struct medge_poller *poller = &qp->dev->poller;
-	const struct task_struct *task;
-
-	if (!qp->conn || !in_serving_softirq() ||
-	    medge_conn_next_op(qp->conn) == medge_conn_oldest_op(qp->conn))
-		return false;
-	/* Who stood in may have gone, and be no task any more; but not while softirqs run. */
-	task = READ_ONCE(poller->by);
-	if (!task && qp->polled.alone_at > qp->now) {
-		medge_poller_leave(qp);
-		return true;
-	}
-	if (!task || (!is_next(task) && !is_there(poller, task)))
-		return false;
-	medge_poller_leave(qp);
-	if (is_next(task))
-		return true;
-	/* Pairs with the barrier in take_leave(): it sees that, or we that it is not here. */
-	smp_mb();
-	return READ_ONCE(poller->here);
-}
-
-/*
- * Before it gives up the CPU: what was left to it is not to wait. @seen: there was
- * traffic, which has been cleared since the rings were looked at.
- */
-static void take_leave(struct medge_poller *poller, bool seen)
-{
-	WRITE_ONCE(poller->here, false);
-	/* Pairs with the barrier in medge_poller_sends(). */
-	smp_mb();
-	if (seen || READ_ONCE(poller->traffic))
-		look_at_rings(poller);
-}
-
-/* ... and after that. */
-static void come_back(struct medge_poller *poller)
-{
-	WRITE_ONCE(poller->here, true);
-}
-
-/* From here on this task polls; under poller->seat, as what follows. */
-static void sit_down(struct medge_poller *poller)
-{
-	WRITE_ONCE(poller->by, current);
-	come_back(poller);
-}
-
-/* At qp->now, under qp->lock. */
-static void look_whether_alone(struct medge_qp *qp)
-{
-	qp->polled.alone_at = qp->now + MEDGE_BORROW_ALONE_US * NSEC_PER_USEC;
-	medge_timer_set(qp, qp->polled.alone_at);
-}
-
-/* For a moment, it is thought; if not, who posts is to ring. Under poller->lock. */
-static void leave_alone(struct medge_qp *qp)
-{
-	spin_lock_bh(&qp->lock);
-	qp->now = ktime_get_ns();
-	if (qp->polled.watched)
-		look_whether_alone(qp);
-	spin_unlock_bh(&qp->lock);
-}
-
-void medge_poller_is_alone(struct medge_qp *qp)
-{
-	struct medge_poller *poller = &qp->dev->poller;
-
-	qp->polled.alone_at = 0;
-	if (READ_ONCE(poller->by)) {
-		/* Somebody has come, or has not quite gone; or it is the thread. */
-		if (READ_ONCE(poller->borrow.is))
-			look_whether_alone(qp);
-		return;
-	}
-	WRITE_ONCE(qp->sq.hdr->need_doorbell, MEDGE_DOORBELL_NOW);
-	/* Pairs with the barrier between the user's prod and his look at this. */
-	smp_mb();
-}
-
-/*
- * By who stood in. What softirqs leave to him is not to keep him: a stream whose peer is
- * near does not end.
- */
-static void get_up(struct medge_poller *poller)
-{
-	struct medge_polled *polled;
-
-	take_leave(poller, true);
-	mutex_lock(&poller->lock);
-	list_for_each_entry(polled, &poller->turns, turn)
-		leave_alone(container_of(polled, struct medge_qp, polled));
-	mutex_unlock(&poller->lock);
-	WRITE_ONCE(poller->by, NULL);
 }
 
 /* ---- where and when it runs ---- */
@@ -367,7 +237,7 @@ static void step_aside(struct medge_poller *poller)
 	int cpu = raw_smp_processor_id();
 	u64 had, left;
 
-	take_leave(poller, true);
+	medge_seat_leave(poller, true);
 	if (poller->away >= MEDGE_STREAM_AWAY_US * NSEC_PER_USEC)
 		medge_poller_unwatch_all(poller);
 	else
@@ -377,7 +247,7 @@ static void step_aside(struct medge_poller *poller)
 	left = ktime_get_ns();
 	cond_resched();
 	poller->away = ktime_get_ns() - left;
-	come_back(poller);
+	medge_seat_return(poller);
 	cancel_delayed_work(&poller->absent);
 	/* Whom a tick finds is said to have had all of it. */
 	if (!is_shared(poller, min(tasks_had(cpu) - had, poller->away)))
@@ -472,7 +342,7 @@ static void look_at_trial(struct medge_device *dev)
 /* Return: there was something. */
 static bool look_at_all(struct medge_device *dev)
 {
-	bool found = look_at_rings(&dev->poller);
+	bool found = medge_poller_look(&dev->poller);
 
 	look_at_rails(dev);
 	look_at_trial(dev);
@@ -486,14 +356,14 @@ bool medge_poller_stand_in(struct medge_device *dev, const struct medge_cq *cq,
 	u32 done = READ_ONCE(cq->ring.done);
 	bool goes;
 
-	sit_down(poller);
+	medge_seat_take(poller);
 	do {
 		look_at_all(dev);
 		WRITE_ONCE(poller->borrow.rounds, poller->borrow.rounds + 1);
 		goes = goes_on(poller);
 	} while (goes && READ_ONCE(cq->ring.done) == done && !need_resched() &&
 		 !signal_pending(current) && ktime_get_ns() < until);
-	get_up(poller);
+	medge_seat_give_up(poller);
 	return goes;
 }
 
@@ -505,7 +375,7 @@ static int poll(void *arg)
 
 	mutex_lock(&poller->seat);
 	judge_later(poller);
-	sit_down(poller);
+	medge_seat_take(poller);
 	while (!kthread_should_stop()) {
 		u64 idle = (u64)READ_ONCE(poller->idle_us) * NSEC_PER_USEC;
 		bool busy = look_at_all(dev);
@@ -518,18 +388,18 @@ static int poll(void *arg)
 		}
 		if (!busy && ktime_get_ns() - busy_at <= idle) {
 			/* Who shares the CPU may be who posts, or polls his CQ. */
-			take_leave(poller, false);
+			medge_seat_leave(poller, false);
 			yield();
-			come_back(poller);
+			medge_seat_return(poller);
 			continue;
 		}
 		if (!busy)
 			sleep(dev);
 		busy_at = ktime_get_ns();
 		if (need_resched()) {
-			take_leave(poller, true);
+			medge_seat_leave(poller, true);
 			cond_resched();
-			come_back(poller);
+			medge_seat_return(poller);
 		}
 	}
 	WRITE_ONCE(poller->by, NULL);

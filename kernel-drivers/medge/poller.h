@@ -182,27 +182,17 @@ void medge_poller_return(struct medge_poller *poller);
 bool medge_poller_stand_in(struct medge_device *dev, const struct medge_cq *cq,
 			   u64 until);
 
-/* qp->polled.alone_at has come; what is posted has to be taken after that. Under qp->lock. */
-void medge_poller_is_alone(struct medge_qp *qp);
+/* Look at the rings of all that are polled. May sleep. Return: there was something. */
+bool medge_poller_look(struct medge_poller *poller);
 
 /* Who is polled rings until he is looked at again. May sleep. */
 void medge_poller_unwatch_all(struct medge_poller *poller);
-
-/*
- * Does the poller, which watches this QP, send what it has to, by what is told here?
- * Asked in a softirq: frames bring acks, and acks let frames go, which would have no end
- * there, so that ksoftirqd took the CPU of the poller, or of who posts. A QP that only
- * answers has no need to wait for it. Under qp->lock.
- */
-bool medge_poller_sends(struct medge_qp *qp);
 
 /*
  * What who posts is to see while he is being served: nothing, or, of a stream that
  * the poller watches, when to send beside it (second.h). Under qp->lock.
  */
 u32 medge_poller_doorbell(const struct medge_qp *qp);
-/* There is more to send for it, which the poller may do. Under qp->lock. */
-void medge_poller_leave(struct medge_qp *qp);
 
 /* Of a QP that is wanted: the poller should be awake. Any context. */
 void medge_poller_wake(struct medge_poller *poller);

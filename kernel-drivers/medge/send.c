@@ -9,6 +9,7 @@
 #include "loop.h"
 #include "post.h"
 #include "qp.h"
+#include "seat.h"
 #include "stats.h"
 #include "trace.h"
 #include "uc.h"
@@ -121,7 +122,7 @@ static u32 turn_goes(const struct medge_qp *qp)
 static void build_unlock(struct medge_qp *qp, struct medge_send_batch *out)
 	__releases(&qp->lock)
 {
-	if (qp->polled.watched && medge_poller_sends(qp))
+	if (qp->polled.watched && medge_seat_sends(qp))
 		out->qp = NULL;
 	else
 		medge_send_build(qp, out);
@@ -156,7 +157,7 @@ void medge_send_flush(struct medge_device *dev, struct medge_send_batch *out)
 		if (qp->look_again || !medge_post_idle(qp)) {
 			qp->now = ktime_get_ns();
 			if (medge_poller_is_shared(qp)) {
-				medge_poller_leave(qp);
+				medge_seat_hand(qp);
 				again = --goes;
 			} else if (--goes) {
 				medge_send_build(qp, out);

@@ -4,6 +4,7 @@
 #include <linux/math.h>
 
 #include "qp.h"
+#include "seat.h"
 #include "uc.h"
 
 enum {
@@ -79,7 +80,7 @@ static bool is_due(struct medge_qp *qp, struct sk_buff_head *used)
 		due = true;
 	}
 	if (has_come(qp, qp->polled.alone_at)) {
-		medge_poller_is_alone(qp);
+		medge_seat_is_alone(qp);
 		due = true;
 	}
 	medge_uc_timeout(qp, used);
