@@ -21,22 +21,6 @@ static void need_medge(void)
 		skip("it is medge's");
 }
 
-/* 0 or errno. */
-static int ring(struct side *side, uint32_t qpn)
-{
-	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		struct medge_ring_qp qp;
-	} cmd = {
-		.hdr.command = MEDGE_CMD_RING_QP,
-		.hdr.in_words = sizeof(cmd) / 4,
-		.qp.qpn = qpn,
-	};
-	ssize_t len = write(side->ctx->cmd_fd, &cmd, sizeof(cmd));
-
-	return len < 0 ? errno : len == sizeof(cmd) ? 0 : -1;
-}
-
 static void doorbell_of_no_qp(void)
 {
 	static const uint32_t wrong[] = { 0, 1, 0xffffff, 1 << 24, UINT32_MAX };
@@ -48,13 +32,13 @@ static void doorbell_of_no_qp(void)
 	make(&p, NULL);
 	qpn = p.a.qp->qp_num;
 	for (i = 0; i < ARRAY_LEN(wrong); i++)
-		check_ret(ring(&A, wrong[i]), EINVAL);
-	check_ret(ring(&A, 1u << 31 | qpn), EINVAL);
+		check_ret(ring_qp(&A, wrong[i]), EINVAL);
+	check_ret(ring_qp(&A, 1u << 31 | qpn), EINVAL);
 	/* It is there, and has nothing to say. */
-	check_ret(ring(&A, qpn), 0);
+	check_ret(ring_qp(&A, qpn), 0);
 	check_works(&p);
 	pair_destroy(&p);
-	check_ret(ring(&A, qpn), EINVAL);
+	check_ret(ring_qp(&A, qpn), EINVAL);
 }
 
 static void doorbell_cut_short(void)
@@ -92,7 +76,7 @@ static void doorbell_of_another(void)
 
 		mine.ctx = ibv_open_device(B.ctx->device);
 		check(mine.ctx, "ibv_open_device: %s", strerror(errno));
-		check_ret(ring(&mine, p.b.qp->qp_num), EINVAL);
+		check_ret(ring_qp(&mine, p.b.qp->qp_num), EINVAL);
 		_exit(0);
 	}
 	check(waitpid(pid, &status, 0) == pid && !status, "the other failed");
@@ -109,7 +93,7 @@ static void doorbell_after_setuid(void)
 	if (setegid(65534) || seteuid(65534))
 		die("seteuid: %s", strerror(errno));
 	if (type_is("medge"))
-		check_ret(ring(&A, p.a.qp->qp_num), EACCES);
+		check_ret(ring_qp(&A, p.a.qp->qp_num), EACCES);
 	check_works(&p);
 	if (seteuid(0) || setegid(0))
 		die("seteuid: %s", strerror(errno));

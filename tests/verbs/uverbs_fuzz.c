@@ -34,7 +34,6 @@
 
 #include <infiniband/medgedv.h>
 #include <rdma/ib_user_verbs.h>
-#include <rdma/medge-abi.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
 #include "fuzz_cover.h"
@@ -528,18 +527,9 @@ static void call_write(void)
 static void call_doorbell(void)
 {
 	const struct ibv_qp *qp = ANY(qps);
-	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		struct medge_ring_qp qp;
-	} cmd = {
-		.hdr.command = MEDGE_CMD_RING_QP,
-		.hdr.in_words = sizeof(cmd) / 4,
-		.qp.qpn = qp && draw_below(4) ? qp->qp_num : odd(),
-	};
 
 	shared->commands++;
-	/* Refused or not, nothing comes of it. */
-	(void)!write(side.ctx->cmd_fd, &cmd, sizeof(cmd));
+	ring_qp(&side, qp && draw_below(4) ? qp->qp_num : odd());
 }
 
 static void call_mmap(void)

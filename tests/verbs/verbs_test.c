@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rdma/ib_user_verbs.h>
+#include <rdma/medge-abi.h>
+
 #include "verbs_cm.h"
 #include "verbs_test.h"
 
@@ -458,6 +461,21 @@ int post_write(struct ibv_qp *qp, const struct ibv_mr *from,
 	}, *bad;
 
 	return ibv_post_send(qp, &wr, &bad);
+}
+
+int ring_qp(const struct side *side, uint32_t qpn)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct medge_ring_qp qp;
+	} cmd = {
+		.hdr.command = MEDGE_CMD_RING_QP,
+		.hdr.in_words = sizeof(cmd) / 4,
+		.qp.qpn = qpn,
+	};
+	ssize_t len = write(side->ctx->cmd_fd, &cmd, sizeof(cmd));
+
+	return len < 0 ? errno : len == sizeof(cmd) ? 0 : -1;
 }
 
 bool wait_wc(struct ibv_cq *cq, struct ibv_wc *wc, int ms)

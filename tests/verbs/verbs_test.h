@@ -139,6 +139,9 @@ int post_write(struct ibv_qp *qp, const struct ibv_mr *from,
 	       const struct ibv_mr *to, uint64_t offset, uint32_t len,
 	       unsigned int flags);
 
+/* medge's command: have the kernel look at the send ring of a QP. 0 or errno. */
+int ring_qp(const struct side *side, uint32_t qpn);
+
 /* One completion, or false after @ms. */
 bool wait_wc(struct ibv_cq *cq, struct ibv_wc *wc, int ms);
 

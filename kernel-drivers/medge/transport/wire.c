@@ -594,6 +594,8 @@ void medge_wire_join_full(struct medge_frame *f)
 	f->parts++;
 }
 
+static_assert(MEDGE_HDR_LEN % sizeof(u64) == 0);
+
 bool medge_wire_same_header(const void *a, const void *b)
 {
 	u64 differ = 0;
