@@ -7,9 +7,12 @@
 
 enum {
 	/* One that has not come after that many others does not come. */
-	EARLY_MAX = 64,
-	/* Nor after that time: a queue's CPU may have to finish something else. */
-	EARLY_US = 5000,
+	EARLY_MAX = 512,
+	/*
+	 * Nor after that time: a queue's CPU may have to finish something else, and a
+	 * guest's may have to wait for one of its host's.
+	 */
+	EARLY_US = 20000,
 	/* One behind by more is of a peer that began anew. */
 	BEHIND_MAX = 1024,
 };
