@@ -83,7 +83,8 @@ static bool is_due(struct medge_qp *qp, struct sk_buff_head *used)
 		medge_seat_is_alone(qp);
 		due = true;
 	}
-	medge_uc_timeout(qp, used);
+	if (has_come(qp, qp->uc.order.until))
+		medge_uc_timeout(qp, used);
 	return recv_is_due(qp, used) || due;
 }
 

@@ -351,13 +351,7 @@ void medge_uc_receive(struct medge_qp *qp, struct sk_buff *skb,
 
 void medge_uc_timeout(struct medge_qp *qp, struct sk_buff_head *used)
 {
-	u64 until = qp->uc.order.until;
-
-	if (!until)
-		return;
-	if (until > qp->now) {
-		medge_timer_set(qp, until);
-	} else if (medge_qp_hears(qp)) {
+	if (medge_qp_hears(qp)) {
 		medge_order_skip(qp);
 		take_early(qp, used);
 	} else {

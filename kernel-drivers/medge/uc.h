@@ -19,8 +19,8 @@ void medge_uc_receive(struct medge_qp *qp, struct sk_buff *skb,
 		      const struct medge_rx_l2 *l2);
 
 /*
- * If qp->uc.order.until has come, take what has waited for as long; the skbs to be freed
- * go to @used. Under qp->lock, at qp->now.
+ * qp->uc.order.until has come: take what has waited for as long; the skbs to be freed go
+ * to @used. Under qp->lock, at qp->now.
  */
 void medge_uc_timeout(struct medge_qp *qp, struct sk_buff_head *used);
 
