@@ -163,7 +163,8 @@ void medge_build_stop(void)
 	}
 }
 
-struct sk_buff *medge_skb_in_pages(u32 room)
+/* NULL: there are none. */
+static struct sk_buff *skb_in_pages(u32 room)
 {
 	u32 size = SKB_DATA_ALIGN(room) +
 		   SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
@@ -176,10 +177,14 @@ struct sk_buff *medge_skb_in_pages(u32 room)
 	return skb;
 }
 
+struct sk_buff *medge_skb_alloc(u32 room)
+{
+	return skb_in_pages(room) ?: alloc_skb(room, GFP_ATOMIC);
+}
+
 struct sk_buff *medge_build_skb(struct medge_qp *qp, u32 len)
 {
-	u32 room = TX_HEADROOM + len;
-	struct sk_buff *skb = medge_skb_in_pages(room) ?: alloc_skb(room, GFP_ATOMIC);
+	struct sk_buff *skb = medge_skb_alloc(TX_HEADROOM + len);
 
 	if (!skb) {
 		medge_count(qp->dev, tx_errors);

@@ -18,10 +18,10 @@ struct sk_buff *medge_build(struct medge_qp *qp, const struct medge_tx *tx);
 struct sk_buff *medge_build_skb(struct medge_qp *qp, u32 len);
 
 /*
- * An skb of so many bytes in pages that many share: less to count, and nothing to zero.
- * NULL: there are none. BHs are off.
+ * An skb of so many bytes, if possible in pages that many share: less to count, and
+ * nothing to zero. NULL: no memory. BHs are off.
  */
-struct sk_buff *medge_skb_in_pages(u32 room);
+struct sk_buff *medge_skb_alloc(u32 room);
 
 /* No skb is built any more. */
 void medge_build_stop(void);

@@ -30,9 +30,8 @@ static struct sk_buff *cut_headers(const struct sk_buff *run)
 {
 	u32 room = skb_mac_header(run) - run->head;
 	u32 len = run->data - skb_mac_header(run);
-	struct sk_buff *skb;
+	struct sk_buff *skb = medge_skb_alloc(room + len);
 
-	skb = medge_skb_in_pages(room + len) ?: alloc_skb(room + len, GFP_ATOMIC);
 	if (!skb)
 		return NULL;
 	skb_reserve(skb, room);
