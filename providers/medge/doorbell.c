@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <stddef.h>
 #include <unistd.h>
 
 #include <infiniband/cmd_ioctl.h>
@@ -52,16 +53,31 @@ static int ring(struct ibv_context *context, const void *cmd, size_t len)
 	return err;
 }
 
-static int post_nothing(struct ibv_context *context, uint32_t qp_handle)
+/* Those of receives look the same as that of sends. */
+static_assert(sizeof(struct ibv_post_recv) == sizeof(struct ibv_post_send) &&
+	      offsetof(struct ibv_post_recv, qp_handle) ==
+		      offsetof(struct ibv_post_send, qp_handle) &&
+	      offsetof(struct ibv_post_recv, wqe_size) ==
+		      offsetof(struct ibv_post_send, wqe_size),
+	      "POST_RECV looks different");
+static_assert(sizeof(struct ibv_post_srq_recv) == sizeof(struct ibv_post_send) &&
+	      offsetof(struct ibv_post_srq_recv, srq_handle) ==
+		      offsetof(struct ibv_post_send, qp_handle) &&
+	      offsetof(struct ibv_post_srq_recv, wqe_size) ==
+		      offsetof(struct ibv_post_send, wqe_size),
+	      "POST_SRQ_RECV looks different");
+
+static int post_nothing(struct ibv_context *context, uint32_t command,
+			uint32_t handle, uint32_t wqe_size)
 {
 	struct ib_uverbs_post_send_resp resp;
 	struct ibv_post_send cmd = {
-		.hdr.command = IB_USER_VERBS_CMD_POST_SEND,
+		.hdr.command = command,
 		.hdr.in_words = sizeof(cmd) / 4,
 		.hdr.out_words = sizeof(resp) / 4,
 		.response = (uintptr_t)&resp,
-		.qp_handle = qp_handle,
-		.wqe_size = sizeof(struct ib_uverbs_send_wr),
+		.qp_handle = handle,
+		.wqe_size = wqe_size,
 	};
 
 	return ring(context, &cmd, sizeof(cmd));
@@ -80,36 +96,19 @@ int medge_send_ring(struct ibv_context *context, struct medge_qp_id id)
 
 	/* The module may be older, and a context that was imported does not know. */
 	if (!(to_medge_context(context)->features & MEDGE_FEATURE_RING_QP))
-		return post_nothing(context, id.handle);
+		return post_nothing(context, IB_USER_VERBS_CMD_POST_SEND,
+				    id.handle, sizeof(struct ib_uverbs_send_wr));
 	return ring(context, &cmd, sizeof(cmd));
 }
 
 int medge_recv_ring(struct ibv_context *context, uint32_t qp_handle)
 {
-	struct ib_uverbs_post_recv_resp resp;
-	struct ibv_post_recv cmd = {
-		.hdr.command = IB_USER_VERBS_CMD_POST_RECV,
-		.hdr.in_words = sizeof(cmd) / 4,
-		.hdr.out_words = sizeof(resp) / 4,
-		.response = (uintptr_t)&resp,
-		.qp_handle = qp_handle,
-		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
-	};
-
-	return ring(context, &cmd, sizeof(cmd));
+	return post_nothing(context, IB_USER_VERBS_CMD_POST_RECV, qp_handle,
+			    sizeof(struct ib_uverbs_recv_wr));
 }
 
 int medge_srq_ring(const struct ibv_srq *ibsrq)
 {
-	struct ib_uverbs_post_srq_recv_resp resp;
-	struct ibv_post_srq_recv cmd = {
-		.hdr.command = IB_USER_VERBS_CMD_POST_SRQ_RECV,
-		.hdr.in_words = sizeof(cmd) / 4,
-		.hdr.out_words = sizeof(resp) / 4,
-		.response = (uintptr_t)&resp,
-		.srq_handle = ibsrq->handle,
-		.wqe_size = sizeof(struct ib_uverbs_recv_wr),
-	};
-
-	return ring(ibsrq->context, &cmd, sizeof(cmd));
+	return post_nothing(ibsrq->context, IB_USER_VERBS_CMD_POST_SRQ_RECV,
+			    ibsrq->handle, sizeof(struct ib_uverbs_recv_wr));
 }
