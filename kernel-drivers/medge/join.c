@@ -103,7 +103,7 @@ static bool add(struct medge_join *j, struct sk_buff *skb,
 	    !medge_wire_join(&w->frame, f))
 		return false;
 	append(j, skb, f->op.data_off);
-	j->next_len = 0;
+	WRITE_ONCE(j->next_len, 0);
 	return true;
 }
 
