@@ -7,6 +7,7 @@
 #include "device.h"
 #include "join.h"
 #include "rail.h"
+#include "receive.h"
 #include "stats.h"
 
 /* Only what has no padding behind it can be in front of another. */
@@ -117,18 +118,18 @@ static void take(struct medge_join *j, struct medge_joined *g)
 	WRITE_ONCE(j->wait.skb, NULL);
 }
 
-static void go_on(struct medge_rail *rail, struct medge_joined *g)
+static void go_on(struct medge_arrivals *in, struct medge_joined *g)
 {
 	if (g->skb)
-		medge_receive_decoded(rail, g->skb, &g->frame, &g->l2);
+		medge_receive_decoded(in, g->skb, &g->frame, &g->l2);
 }
 
 /*
  * Return: the frame, if it does not wait; those before it went on.
  * @begins: others may be joined to it
  */
-static struct sk_buff *join(struct medge_join *j, struct sk_buff *skb,
-			    const struct medge_frame *f,
+static struct sk_buff *join(struct medge_join *j, struct medge_arrivals *in,
+			    struct sk_buff *skb, const struct medge_frame *f,
 			    const struct medge_rx_l2 *l2, bool begins)
 {
 	struct medge_joined before;
@@ -147,13 +148,14 @@ static struct sk_buff *join(struct medge_join *j, struct sk_buff *skb,
 		}
 	}
 	spin_unlock(&j->lock);
-	go_on(j->rail, &before);
+	go_on(in, &before);
 	return skb;
 }
 
-void medge_join_receive(struct medge_rail *rail, struct sk_buff *skb,
+void medge_join_receive(struct medge_arrivals *in, struct sk_buff *skb,
 			const struct medge_rx_l2 *l2)
 {
+	struct medge_rail *rail = in->rail;
 	struct medge_join *j = this_cpu_ptr(rail->join);
 	struct medge_frame f __uninitialized;
 	bool begins;
@@ -164,21 +166,24 @@ void medge_join_receive(struct medge_rail *rail, struct sk_buff *skb,
 		return;
 	begins = may_begin(skb, &f);
 	if (begins || READ_ONCE(j->wait.skb))
-		skb = join(j, skb, &f, l2, begins);
+		skb = join(j, in, skb, &f, l2, begins);
 	if (skb)
-		medge_receive_decoded(rail, skb, &f, l2);
+		medge_receive_decoded(in, skb, &f, l2);
 }
 
 static void end(struct tasklet_struct *t)
 {
 	struct medge_join *j = from_tasklet(j, t, end);
+	struct medge_arrivals in __uninitialized;
 	struct medge_joined g;
 
 	spin_lock(&j->lock);
 	take(j, &g);
 	spin_unlock(&j->lock);
+	medge_arrivals_init(&in, j->rail);
 	rcu_read_lock();
-	go_on(j->rail, &g);
+	go_on(&in, &g);
+	medge_arrivals_end(&in);
 	rcu_read_unlock();
 }
 

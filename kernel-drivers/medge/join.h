@@ -15,6 +15,7 @@
 
 #include "qp.h"
 
+struct medge_arrivals;
 struct medge_rail;
 
 /**
@@ -58,7 +59,7 @@ void medge_join_destroy(struct medge_rail *rail);
  * A frame for the rail's device, skb->data at the medge header; consumes the skb.
  * In softirq, RCU read side.
  */
-void medge_join_receive(struct medge_rail *rail, struct sk_buff *skb,
+void medge_join_receive(struct medge_arrivals *in, struct sk_buff *skb,
 			const struct medge_rx_l2 *l2);
 
 #endif /* MEDGE_JOIN_H */

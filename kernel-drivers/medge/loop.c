@@ -13,6 +13,7 @@
 
 #include "device.h"
 #include "loop.h"
+#include "receive.h"
 #include "stats.h"
 
 /*

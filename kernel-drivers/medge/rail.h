@@ -246,23 +246,6 @@ static inline void medge_skbs_used(struct sk_buff_head *skbs)
 		medge_skb_used(skb);
 }
 
-/*
- * receive.c: a frame for @dev, skb->data at the medge header. Return: it is one, and
- * decoded; false: it is dropped, and counted. BHs off.
- */
-bool medge_receive_decode(struct medge_device *dev, struct sk_buff *skb,
-			  struct medge_frame *f);
-/*
- * What was decoded, or several of that joined, goes where it belongs; consumes the skb.
- * BHs off, RCU read side.
- */
-void medge_receive_decoded(struct medge_rail *rail, struct sk_buff *skb,
-			   const struct medge_frame *f,
-			   const struct medge_rx_l2 *l2);
-/* Both. */
-void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
-		   const struct medge_rx_l2 *l2);
-
 /* GSO of superframes: the packet_offload for the EtherType. gso.c */
 int medge_gso_register(void);
 void medge_gso_unregister(void);

@@ -8,6 +8,7 @@
 #include "join.h"
 #include "keys.h"
 #include "rail.h"
+#include "receive.h"
 #include "seal.h"
 
 /* On balance-alb each slave has its own address; peers know only the bond's. */
@@ -79,17 +80,17 @@ static bool is_runt(struct medge_device *dev, struct sk_buff *skb)
 }
 
 /* Of a bundle, those behind the first. */
-static void receive_others(struct medge_rail *rail, struct sk_buff *others,
+static void receive_others(struct medge_arrivals *in, struct sk_buff *others,
 			   const struct medge_rx_l2 *l2)
 {
 	struct sk_buff *skb, *next;
 
 	skb_list_walk_safe(others, skb, next) {
 		skb_mark_not_on_list(skb);
-		if (is_runt(rail->dev, skb))
+		if (is_runt(in->rail->dev, skb))
 			kfree_skb(skb);
 		else
-			medge_join_receive(rail, skb, l2);
+			medge_join_receive(in, skb, l2);
 	}
 }
 
@@ -102,6 +103,7 @@ int medge_rail_receive(struct sk_buff *skb, struct net_device *netdev,
 {
 	struct medge_rail *rail = container_of(pt, struct medge_rail, pt);
 	struct medge_device *dev = rail->dev;
+	struct medge_arrivals in __uninitialized;
 	struct sk_buff *others = NULL;
 	struct medge_rx_l2 l2;
 	u32 frames;
@@ -134,8 +136,10 @@ int medge_rail_receive(struct sk_buff *skb, struct net_device *netdev,
 		medge_count(dev, rx_no_memory);
 		goto drop;
 	}
-	medge_join_receive(rail, skb, &l2);
-	receive_others(rail, others, &l2);
+	medge_arrivals_init(&in, rail);
+	medge_join_receive(&in, skb, &l2);
+	receive_others(&in, others, &l2);
+	medge_arrivals_end(&in);
 	return NET_RX_SUCCESS;
 
 drop:

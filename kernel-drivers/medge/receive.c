@@ -10,6 +10,7 @@
 #include "place.h"
 #include "qp.h"
 #include "rail.h"
+#include "receive.h"
 #include "stats.h"
 #include "trace.h"
 #include "uc.h"
@@ -18,15 +19,6 @@
 enum {
 	/* Copies up to this cost less than giving up the lock, and reading a clock after that. */
 	RX_COPY_LOCKED = 4096,
-};
-
-/* A frame that has come, or several that were joined, and its headers. */
-struct arrival {
-	struct sk_buff *skb;
-	u32 rail;
-	const struct medge_frame *frame;
-	struct medge_ack ack;		/* if @frame says so */
-	struct sk_buff_head used;	/* to be freed without the lock */
 };
 
 /* A frame's state lives in its skb, which the connection may hold. */
@@ -210,55 +202,57 @@ void medge_receive_copied(struct medge_qp *qp, struct sk_buff *skb,
  * There is memory for it, should it be held; the next frame that the connection
  * waits for is what makes room.
  */
-static bool has_room(const struct medge_qp *qp, const struct arrival *a)
+static bool has_room(const struct medge_qp *qp, const struct sk_buff *skb,
+		     const struct medge_frame *f)
 {
-	return a->frame->type != MEDGE_FRAME_DATA ||
-	       medge_held_room(&qp->dev->held, qp->held_bytes, a->skb) ||
-	       medge_conn_expects(qp->conn, a->frame);
+	return f->type != MEDGE_FRAME_DATA ||
+	       medge_held_room(&qp->dev->held, qp->held_bytes, skb) ||
+	       medge_conn_expects(qp->conn, f);
 }
 
 /*
  * Give the frame to the connection. Of an uncut superframe it may want some
  * frames and have others: then each stretch of new ones has its own clone.
  */
-static void receive_frames(struct medge_qp *qp, struct arrival *a)
+static void receive_frames(struct medge_qp *qp, struct medge_arrivals *in,
+			   struct sk_buff *skb, const struct medge_frame *f)
 {
-	const struct medge_ack *ack = NULL;
-	struct sk_buff *skb = a->skb, *rest;
+	u32 rail = in->rail->index;
+	struct medge_ack ack __uninitialized;
+	struct sk_buff *rest;
 	u16 skip = 0;
 
-	if (a->frame->type == MEDGE_FRAME_ACK) {
-		medge_wire_decode_ack(skb->data, &a->ack);
-		ack = &a->ack;
-	}
+	if (f->type == MEDGE_FRAME_ACK)
+		medge_wire_decode_ack(skb->data, &ack);
 	while (skb) {
 		struct medge_rx *rx = skb_rx(skb);
 		enum medge_drop drop;
 		bool more;
 
 		memset(rx, 0, sizeof(*rx));
-		drop = medge_conn_receive(qp->conn, qp->now, a->rail,
-					  a->frame, ack, rx, &skip);
-		trace_medge_receive(qp, a->rail, a->frame, drop);
+		drop = medge_conn_receive(qp->conn, qp->now, rail, f,
+					  f->type == MEDGE_FRAME_ACK ? &ack : NULL,
+					  rx, &skip);
+		trace_medge_receive(qp, rail, f, drop);
 		if (drop != MEDGE_DROP_NONE)
 			break;
-		more = skip < a->frame->nframes;
+		more = skip < f->nframes;
 		if (!rx->nframes) {
 			if (more)
 				continue;
 			break;
 		}
 		rest = more ? skb_clone(skb, GFP_ATOMIC) : NULL;
-		proceed(qp, rx, &a->used);
-		medge_receive_released(qp, &a->used);
+		proceed(qp, rx, &in->used);
+		medge_receive_released(qp, &in->used);
 		skb = rest;
 		if (skb && !medge_qp_talks(qp))
 			break;
 	}
 	if (skb)
-		__skb_queue_tail(&a->used, skb);
+		__skb_queue_tail(&in->used, skb);
 	/* The acknowledgment alone may have let others go. */
-	medge_receive_released(qp, &a->used);
+	medge_receive_released(qp, &in->used);
 }
 
 /* Several ops are in it, or completed by it; one alone is told of as it is added. */
@@ -267,29 +261,51 @@ static bool brings_many(const struct medge_qp *qp, const struct medge_frame *f)
 	return f->nops > 1 || f->ack_op - medge_conn_oldest_op(qp->conn) > 1;
 }
 
-static void receive(struct medge_qp *qp, struct arrival *a,
-		    const struct medge_rx_l2 *l2)
+/* To in->qp. */
+static void receive(struct medge_arrivals *in, struct sk_buff *skb,
+		    const struct medge_frame *f, const struct medge_rx_l2 *l2)
 {
-	spin_lock_bh(&qp->lock);
+	struct medge_qp *qp = in->qp;
+
 	if (!may_receive(qp, l2)) {
-		spin_unlock_bh(&qp->lock);
 		medge_count(qp->dev, rx_bad_peer);
-		kfree_skb(a->skb);
+		kfree_skb(skb);
 		return;
 	}
-	qp->now = ktime_get_ns();
-	__skb_queue_head_init(&a->used);
-	if (has_room(qp, a)) {
-		if (brings_many(qp, a->frame))
-			medge_completions_gather(qp);
-		receive_frames(qp, a);
-		medge_completions_tell(qp);
-	} else {
+	if (!in->heard)
+		qp->now = ktime_get_ns();
+	in->heard = true;
+	if (!has_room(qp, skb, f)) {
 		medge_count(qp->dev, rx_held_full);
-		__skb_queue_tail(&a->used, a->skb);
+		__skb_queue_tail(&in->used, skb);
+		return;
 	}
-	medge_send_unlock(qp);
-	medge_skbs_used(&a->used);
+	if (brings_many(qp, f))
+		medge_completions_gather(qp);
+	receive_frames(qp, in, skb, f);
+}
+
+static void begin_qp(struct medge_arrivals *in, struct medge_qp *qp)
+{
+	spin_lock_bh(&qp->lock);
+	in->qp = qp;
+	in->heard = false;
+	__skb_queue_head_init(&in->used);
+}
+
+void medge_arrivals_end_qp(struct medge_arrivals *in)
+{
+	struct medge_qp *qp = in->qp;
+
+	in->qp = NULL;
+	if (in->heard) {
+		medge_completions_tell(qp);
+		medge_send_unlock(qp);
+		medge_skbs_used(&in->used);
+	} else {
+		spin_unlock_bh(&qp->lock);
+	}
+	medge_qp_put(qp);
 }
 
 bool medge_receive_decode(struct medge_device *dev, struct sk_buff *skb,
@@ -304,49 +320,68 @@ bool medge_receive_decode(struct medge_device *dev, struct sk_buff *skb,
 	return false;
 }
 
-void medge_receive_decoded(struct medge_rail *rail, struct sk_buff *skb,
-			   const struct medge_frame *f,
-			   const struct medge_rx_l2 *l2)
+/* Return: frame @f is for in->qp. */
+static bool find_qp(struct medge_arrivals *in, struct sk_buff *skb,
+		    const struct medge_frame *f, const struct medge_rx_l2 *l2)
 {
-	struct medge_device *dev = rail->dev;
-	struct arrival a __uninitialized;
+	struct medge_device *dev = in->rail->dev;
 	struct medge_qp *qp;
 
-	if (f->type == MEDGE_FRAME_DATAGRAM) {
-		medge_ud_receive(dev, skb, l2);
-		return;
-	}
-	if (f->type == MEDGE_FRAME_PROBE || f->type == MEDGE_FRAME_REPLY) {
-		medge_node_receive(rail, skb, l2);
-		medge_skb_used(skb);
-		return;
-	}
+	if (in->qp && in->qp->qpn == f->qpn)
+		return true;
+	medge_arrivals_end(in);
 	qp = medge_qp_get(dev, f->qpn);
 	if (!qp) {
 		medge_count(dev, rx_no_qp);
 		kfree_skb(skb);
-		return;
+		return false;
+	}
+	if (!medge_qp_is_uc(qp)) {
+		begin_qp(in, qp);
+		return true;
 	}
 	if (READ_ONCE(qp->polled.wanted))
-		medge_poller_frame(&dev->poller, rail->index, skb);
-	if (medge_qp_is_uc(qp)) {
-		medge_uc_receive(qp, skb, f, l2);
-	} else {
-		a.skb = skb;
-		a.rail = rail->index;
-		a.frame = f;
-		receive(qp, &a, l2);
-	}
+		medge_poller_frame(&dev->poller, in->rail->index, skb);
+	medge_uc_receive(qp, skb, f, l2);
 	medge_qp_put(qp);
+	return false;
+}
+
+void medge_receive_decoded(struct medge_arrivals *in, struct sk_buff *skb,
+			   const struct medge_frame *f,
+			   const struct medge_rx_l2 *l2)
+{
+	struct medge_device *dev = in->rail->dev;
+
+	if (f->type == MEDGE_FRAME_DATAGRAM) {
+		medge_arrivals_end(in);
+		medge_ud_receive(dev, skb, l2);
+		return;
+	}
+	if (f->type == MEDGE_FRAME_PROBE || f->type == MEDGE_FRAME_REPLY) {
+		medge_arrivals_end(in);
+		medge_node_receive(in->rail, skb, l2);
+		medge_skb_used(skb);
+		return;
+	}
+	if (!find_qp(in, skb, f, l2))
+		return;
+	if (READ_ONCE(in->qp->polled.wanted))
+		medge_poller_frame(&dev->poller, in->rail->index, skb);
+	receive(in, skb, f, l2);
 }
 
 void medge_receive(struct medge_rail *rail, struct sk_buff *skb,
 		   const struct medge_rx_l2 *l2)
 {
-	struct medge_frame f;
+	struct medge_arrivals in __uninitialized;
+	struct medge_frame f __uninitialized;
 
-	if (medge_receive_decode(rail->dev, skb, &f))
-		medge_receive_decoded(rail, skb, &f, l2);
+	if (!medge_receive_decode(rail->dev, skb, &f))
+		return;
+	medge_arrivals_init(&in, rail);
+	medge_receive_decoded(&in, skb, &f, l2);
+	medge_arrivals_end(&in);
 }
 
 void medge_receive_free_held(struct medge_qp *qp)
