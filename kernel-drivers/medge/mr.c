@@ -525,27 +525,23 @@ struct medge_mr *medge_mr_get(const struct medge_qp *qp,
 	return mr;
 }
 
-static struct medge_mr *get_kept(const struct medge_qp *qp,
-				 const struct ib_pd *pd, u32 key, u64 addr,
-				 u64 len, int access)
+/* Under @qp's lock. What is found is the region at hand, without a reference; NULL: it is not. */
+static __always_inline struct medge_mr *at_hand(const struct medge_qp *qp,
+						const struct ib_pd *pd, u32 key,
+						u64 addr, u64 len, int access)
 {
 	struct medge_mr *mr = qp->mr;
 
-	if (!mr || mr->ibmr.rkey != key ||
-	    !mr_allows(mr, pd, addr, len, access))
-		return NULL;
-	refcount_inc(&mr->ref);
-	return mr;
+	return mr && mr->ibmr.rkey == key &&
+	       mr_allows(mr, pd, addr, len, access) ? mr : NULL;
 }
 
-struct medge_mr *medge_mr_get_locked(struct medge_qp *qp, const struct ib_pd *pd,
-				     u32 key, u64 addr, u64 len, int access)
+/* As medge_mr_get(); and it is at hand from here on, if it may be. */
+static struct medge_mr *get_at_hand(struct medge_qp *qp, const struct ib_pd *pd,
+				    u32 key, u64 addr, u64 len, int access)
 {
-	struct medge_mr *mr = get_kept(qp, pd, key, addr, len, access);
+	struct medge_mr *mr = medge_mr_get(qp, pd, key, addr, len, access);
 
-	if (mr)
-		return mr;
-	mr = medge_mr_get(qp, pd, key, addr, len, access);
 	/*
 	 * Who invalidates one spins until it has no users, and UC and UD give up
 	 * their lock elsewhere.
@@ -556,6 +552,39 @@ struct medge_mr *medge_mr_get_locked(struct medge_qp *qp, const struct ib_pd *pd
 		qp->mr = mr;
 	}
 	return mr;
+}
+
+struct medge_mr *medge_mr_get_locked(struct medge_qp *qp, const struct ib_pd *pd,
+				     u32 key, u64 addr, u64 len, int access)
+{
+	struct medge_mr *mr = at_hand(qp, pd, key, addr, len, access);
+
+	if (!mr)
+		return get_at_hand(qp, pd, key, addr, len, access);
+	refcount_inc(&mr->ref);
+	return mr;
+}
+
+static u32 what_it_is(const struct medge_mr *mr)
+{
+	return MEDGE_MR_USABLE | (mr->odp ? MEDGE_MR_ODP : 0) |
+	       (mr->access & IB_ACCESS_RELAXED_ORDERING ? MEDGE_MR_RELAXED : 0);
+}
+
+u32 medge_mr_check_locked(struct medge_qp *qp, const struct ib_pd *pd, u32 key,
+			  u64 addr, u64 len, int access)
+{
+	struct medge_mr *mr = at_hand(qp, pd, key, addr, len, access);
+	u32 what;
+
+	if (mr)
+		return what_it_is(mr);
+	mr = get_at_hand(qp, pd, key, addr, len, access);
+	if (!mr)
+		return 0;
+	what = what_it_is(mr);
+	medge_mr_put(mr);
+	return what;
 }
 
 struct medge_mr *medge_mr_get_local(const struct ib_pd *pd, u32 lkey, u64 addr,

@@ -93,6 +93,20 @@ void medge_mr_put(struct medge_mr *mr);
 struct medge_mr *medge_mr_get_locked(struct medge_qp *qp, const struct ib_pd *pd,
 				     u32 key, u64 addr, u64 len, int access);
 
+/* What memory is that may be used so. */
+enum {
+	MEDGE_MR_USABLE = BIT(0),
+	MEDGE_MR_ODP = BIT(1),
+	MEDGE_MR_RELAXED = BIT(2),	/* IB_ACCESS_RELAXED_ORDERING */
+};
+
+/*
+ * As medge_mr_get_locked(), for who does not use it yet: no reference, which would be two
+ * atomic operations. Return: MEDGE_MR_*; 0: it may not be used so.
+ */
+u32 medge_mr_check_locked(struct medge_qp *qp, const struct ib_pd *pd, u32 key,
+			  u64 addr, u64 len, int access);
+
 /* The same for a region, not a window, and without a QP; an ERR_PTR says what is wrong. */
 struct medge_mr *medge_mr_get_local(const struct ib_pd *pd, u32 lkey, u64 addr,
 				    u64 len, int access);

@@ -48,17 +48,16 @@ static bool sges_usable(struct medge_qp *qp, const struct medge_sge *sge,
 			u32 num_sge, int access)
 {
 	for (; num_sge; num_sge--, sge++) {
-		struct medge_mr *mr;
+		u32 what;
 
 		if (!sge->length)
 			continue;
-		mr = medge_mr_get_locked(qp, qp->ibqp.pd, sge->lkey, sge->addr,
-					 sge->length, access);
-		if (!mr)
+		what = medge_mr_check_locked(qp, qp->ibqp.pd, sge->lkey, sge->addr,
+					     sge->length, access);
+		if (!what)
 			return false;
-		if (mr->odp && qp->conn)
+		if (what & MEDGE_MR_ODP && qp->conn)
 			medge_conn_may_wait(qp->conn);
-		medge_mr_put(mr);
 	}
 	return true;
 }

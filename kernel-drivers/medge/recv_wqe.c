@@ -13,20 +13,17 @@ static void recv_check_sges(struct medge_qp *qp, struct medge_recv_snap *snap)
 	snap->relaxed = true;
 	for (i = 0; i < snap->num_sge; i++) {
 		const struct medge_sge *sge = &snap->sge[i];
-		struct medge_mr *mr;
+		u32 what;
 
 		if (!sge->length)
 			continue;
 		len += sge->length;
-		mr = medge_mr_get_locked(qp, snap->pd, sge->lkey, sge->addr,
-					 sge->length, IB_ACCESS_LOCAL_WRITE);
-		if (!mr) {
+		what = medge_mr_check_locked(qp, snap->pd, sge->lkey, sge->addr,
+					     sge->length, IB_ACCESS_LOCAL_WRITE);
+		if (!what)
 			snap->status = MEDGE_LOCAL_PROTECTION;
-			continue;
-		}
-		if (!(mr->access & IB_ACCESS_RELAXED_ORDERING))
+		else if (!(what & MEDGE_MR_RELAXED))
 			snap->relaxed = false;
-		medge_mr_put(mr);
 	}
 	snap->len = min_t(u64, len, U32_MAX);
 }

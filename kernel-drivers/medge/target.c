@@ -62,7 +62,7 @@ static void target_memory(struct medge_qp *qp, const struct medge_op *op,
 {
 	int access = op_access[op->opcode];
 	u32 len = op_is_atomic(op) ? sizeof(u64) : op->op_len;
-	struct medge_mr *mr;
+	u32 what;
 
 	if (!(qp->attr.qp_access_flags & access) ||
 	    (op_needs_alignment(op) && !IS_ALIGNED(op->addr, sizeof(u64)))) {
@@ -72,16 +72,15 @@ static void target_memory(struct medge_qp *qp, const struct medge_op *op,
 	/* No bytes, no key: IBTA 9.7.4.1.3 asks for no check then. */
 	if (!len)
 		return;
-	mr = medge_mr_get_locked(qp, medge_op_pd(qp, op), op->rkey, op->addr,
-				 len, access);
-	if (!mr) {
+	what = medge_mr_check_locked(qp, medge_op_pd(qp, op), op->rkey, op->addr,
+				     len, access);
+	if (!what) {
 		t->nak = MEDGE_NAK_ACCESS;
 		return;
 	}
-	if (mr->odp)
+	if (what & MEDGE_MR_ODP)
 		medge_conn_may_wait(qp->conn);
-	t->relaxed = mr->access & IB_ACCESS_RELAXED_ORDERING;
-	medge_mr_put(mr);
+	t->relaxed = what & MEDGE_MR_RELAXED;
 }
 
 /*
