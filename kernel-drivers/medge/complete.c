@@ -63,6 +63,8 @@ void medge_completions_tell_all(struct medge_qp *qp)
 	struct medge_gathered g = qp->gathered;
 
 	qp->gathered = (struct medge_gathered){};
+	if (g.done)
+		medge_ring_show_done(&qp->sq);
 	if (g.send.any)
 		medge_cq_tell(medge_qp_send_cq(qp), g.send.solicited);
 	if (g.recv.any)
@@ -273,10 +275,16 @@ void medge_send_complete(struct medge_qp *qp, u64 wr_id, u8 opcode,
 void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
 		     enum medge_status status)
 {
-	medge_ring_done(&qp->sq, qp->sq.done + 1);
-	if (status || snap->wqe.flags & MEDGE_WQE_SIGNALED)
+	qp->sq.done++;
+	if (status || snap->wqe.flags & MEDGE_WQE_SIGNALED) {
+		medge_ring_show_done(&qp->sq);
 		medge_send_complete(qp, snap->wqe.wr_id, snap->wqe.opcode,
 				    snap->len, wc_status[status]);
+	} else if (qp->gathered.on) {
+		qp->gathered.done = true;
+	} else {
+		medge_ring_show_done(&qp->sq);
+	}
 	medge_snaps_sent(qp);
 	medge_qp_drained(qp);
 }

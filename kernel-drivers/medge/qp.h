@@ -104,9 +104,10 @@ struct medge_untold {
 /**
  * struct medge_gathered - completions that are in their CQs, but not told of
  * @on: those to come are to be so, too
+ * @done: sends without one are done, and not given back yet
  */
 struct medge_gathered {
-	bool on;
+	bool on, done;
 	struct medge_untold send, recv;
 };
 

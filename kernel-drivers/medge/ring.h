@@ -62,6 +62,15 @@ static inline u32 medge_ring_posted(struct medge_ring *ring)
 	return min(n, room);
 }
 
+/* SQ, RQ: give back to the user what is done. */
+static inline void medge_ring_show_done(struct medge_ring *ring)
+{
+	if (!ring->hdr)
+		return;
+	/* The user writes an entry again only after we have read it. */
+	smp_store_release(&ring->hdr->cons, ring->done);
+}
+
 /*
  * SQ, RQ: all WQEs before @index are given back to the user, before the CQE tells
  * him that.
@@ -69,10 +78,7 @@ static inline u32 medge_ring_posted(struct medge_ring *ring)
 static inline void medge_ring_done(struct medge_ring *ring, u32 index)
 {
 	ring->done = index;
-	if (!ring->hdr)
-		return;
-	/* The user writes an entry again only after we have read it. */
-	smp_store_release(&ring->hdr->cons, index);
+	medge_ring_show_done(ring);
 }
 
 /* SQ: tell the user how far we are. */
