@@ -5,6 +5,7 @@
 #include "place.h"
 #include "post.h"
 #include "snap.h"
+#include "stream.h"
 #include "trace.h"
 
 enum {
@@ -293,6 +294,21 @@ static void submit(struct medge_qp *qp, u32 op_no, u32 index)
 		medge_conn_fail_op(qp->conn, op_no, status);
 }
 
+/*
+ * Who posts to a QP that is never idle need not ring for as long; but unless he does,
+ * nobody sees what his posts are like, and whether a poller would make more of them.
+ */
+static u32 doorbell(const struct medge_qp *qp)
+{
+	const struct medge_stream *stream = &medge_qp_send_cq(qp)->stream;
+
+	if (unlikely(qp->now - READ_ONCE(stream->since) >=
+		     MEDGE_STREAM_WATCH_MS * NSEC_PER_MSEC) &&
+	    medge_stream_may_be(qp))
+		return MEDGE_DOORBELL_NOW;
+	return medge_poller_doorbell(qp);
+}
+
 void medge_post_take(struct medge_qp *qp)
 {
 	struct medge_ring_hdr *hdr = qp->sq.hdr;
@@ -300,7 +316,7 @@ void medge_post_take(struct medge_qp *qp)
 
 	if (qp->state != IB_QPS_RTS || !hdr)
 		return;
-	need = medge_poller_doorbell(qp);
+	need = doorbell(qp);
 	if (READ_ONCE(hdr->need_doorbell) != need) {
 		WRITE_ONCE(hdr->need_doorbell, need);
 		/* Who does not see it has stored a prod that we see, or will. */

@@ -136,18 +136,24 @@ static u32 told(struct medge_qp *qp)
 	return min(posts, qp->sq.mask + 1);
 }
 
+bool medge_stream_may_be(const struct medge_qp *qp)
+{
+	const struct medge_polled *polled = &qp->polled;
+
+	return READ_ONCE(qp->dev->poller.mode) == MEDGE_POLL_AUTO &&
+	       !READ_ONCE(polled->wanted) && !list_empty(&polled->entry);
+}
+
 void medge_stream_rang(struct medge_qp *qp, u64 began)
 {
 	struct medge_poller *poller = &qp->dev->poller;
 	struct medge_cq *cq = medge_qp_send_cq(qp);
-	struct medge_polled *polled = &qp->polled;
 	struct medge_stream *stream = &cq->stream;
 	bool watched, is, cpu = true;
 	u32 rate = 0, rate_now = 0;
 	u64 now;
 
-	if (READ_ONCE(poller->mode) != MEDGE_POLL_AUTO ||
-	    READ_ONCE(polled->wanted) || list_empty(&polled->entry))
+	if (!medge_stream_may_be(qp))
 		return;
 	/* Where threads ring at once, a count may be lost. */
 	now = ktime_get_ns();

@@ -34,6 +34,7 @@ enum {
 	 */
 	MEDGE_STREAM_TRY_RATE = 32,
 	MEDGE_STREAM_TRY_GAIN = 10,
+	MEDGE_STREAM_TRY_LOSS = 50,	/* percent: it need not settle, nobody has it */
 	MEDGE_STREAM_TRY_MS = 500,
 	MEDGE_STREAM_TRY_MS_MAX = 8000,
 };
@@ -79,6 +80,9 @@ struct medge_stream {
 
 /* Before any has rung. */
 void medge_stream_init(struct medge_stream *stream);
+
+/* Its doorbells are watched: the poller would take it, and has not yet. */
+bool medge_stream_may_be(const struct medge_qp *qp);
 
 /*
  * After a doorbell that a program has rung, at @began (ns), for a QP that is held: if

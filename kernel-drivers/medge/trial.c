@@ -36,8 +36,12 @@ bool medge_trial_next(struct medge_device *dev, struct medge_trial *trial)
 
 	switch (trial->stage) {
 	case MEDGE_TRIAL_SETTLES:
-		/* Who lends has begun at once, or nobody does. */
-		if (dev->poller.borrow.is && gain(dev, trial) < 0)
+		/*
+		 * Who lends has begun by now, or nobody does. But what is sent until both
+		 * find their way is less than before, be it more in the end.
+		 */
+		if (dev->poller.borrow.is &&
+		    gain(dev, trial) < -MEDGE_STREAM_TRY_LOSS)
 			return medge_stream_tried(trial->qp, 0) > 0;
 		trial->bytes = medge_stats_tx_bytes(dev);
 		trial->since = ktime_get_ns();
