@@ -70,6 +70,11 @@ misbehaving() {
 
 case_wrong_arguments() {
 	local line
+	for line in help --help; do
+		lab bench "$line"
+		((STATUS == 0)) || fail "'lab bench $line' ended with status $STATUS"
+		expect out 'lab bench \['
+	done
 	touch "$WORK/plain"
 	while read -r line; do
 		read -ra words <<<"$line"
