@@ -285,9 +285,11 @@ static void receive(struct medge_arrivals *in, struct sk_buff *skb,
 	receive_frames(qp, in, skb, f);
 }
 
+/* It stays locked as long as @in has it, which sparse cannot follow. */
 static void begin_qp(struct medge_arrivals *in, struct medge_qp *qp)
 {
 	spin_lock_bh(&qp->lock);
+	__release(&qp->lock);
 	in->qp = qp;
 	in->heard = false;
 	__skb_queue_head_init(&in->used);
@@ -297,6 +299,7 @@ void medge_arrivals_end_qp(struct medge_arrivals *in)
 {
 	struct medge_qp *qp = in->qp;
 
+	__acquire(&qp->lock);
 	in->qp = NULL;
 	if (in->heard) {
 		medge_completions_tell(qp);
