@@ -93,6 +93,10 @@ void medge_mr_put(struct medge_mr *mr);
 struct medge_mr *medge_mr_get_locked(struct medge_qp *qp, const struct ib_pd *pd,
 				     u32 key, u64 addr, u64 len, int access);
 
+/* The same for a region, not a window, and without a QP; an ERR_PTR says what is wrong. */
+struct medge_mr *medge_mr_get_local(const struct ib_pd *pd, u32 lkey, u64 addr,
+				    u64 len, int access);
+
 /* What memory is that may be used so. */
 enum {
 	MEDGE_MR_USABLE = BIT(0),
@@ -106,10 +110,6 @@ enum {
  */
 u32 medge_mr_check_locked(struct medge_qp *qp, const struct ib_pd *pd, u32 key,
 			  u64 addr, u64 len, int access);
-
-/* The same for a region, not a window, and without a QP; an ERR_PTR says what is wrong. */
-struct medge_mr *medge_mr_get_local(const struct ib_pd *pd, u32 lkey, u64 addr,
-				    u64 len, int access);
 
 /* From here to medge_mr_leave(), what medge_mr_page() finds is there. BHs may be on. */
 static inline void medge_mr_enter(struct medge_mr *mr)
