@@ -275,16 +275,17 @@ void medge_send_complete(struct medge_qp *qp, u64 wr_id, u8 opcode,
 void medge_send_done(struct medge_qp *qp, const struct medge_send_snap *snap,
 		     enum medge_status status)
 {
+	bool told = status || snap->wqe.flags & MEDGE_WQE_SIGNALED;
+
 	qp->sq.done++;
-	if (status || snap->wqe.flags & MEDGE_WQE_SIGNALED) {
+	/* Another QP's user may let the CQE be seen at once. */
+	if (told || !qp->gathered.on)
 		medge_ring_show_done(&qp->sq);
+	else
+		qp->gathered.done = true;
+	if (told)
 		medge_send_complete(qp, snap->wqe.wr_id, snap->wqe.opcode,
 				    snap->len, wc_status[status]);
-	} else if (qp->gathered.on) {
-		qp->gathered.done = true;
-	} else {
-		medge_ring_show_done(&qp->sq);
-	}
 	medge_snaps_sent(qp);
 	medge_qp_drained(qp);
 }

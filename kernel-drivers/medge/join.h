@@ -56,8 +56,8 @@ int medge_join_init(struct medge_rail *rail);
 void medge_join_destroy(struct medge_rail *rail);
 
 /*
- * A frame for the rail's device, skb->data at the medge header; consumes the skb.
- * In softirq, RCU read side.
+ * A frame, skb->data at the medge header; consumes the skb. What need not wait goes on
+ * to medge_receive_decoded(), whose context this needs, in softirq.
  */
 void medge_join_receive(struct medge_arrivals *in, struct sk_buff *skb,
 			const struct medge_rx_l2 *l2);

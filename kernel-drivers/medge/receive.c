@@ -323,38 +323,12 @@ bool medge_receive_decode(struct medge_device *dev, struct sk_buff *skb,
 	return false;
 }
 
-/* Return: frame @f is for in->qp. */
-static bool find_qp(struct medge_arrivals *in, struct sk_buff *skb,
-		    const struct medge_frame *f, const struct medge_rx_l2 *l2)
-{
-	struct medge_device *dev = in->rail->dev;
-	struct medge_qp *qp;
-
-	if (in->qp && in->qp->qpn == f->qpn)
-		return true;
-	medge_arrivals_end(in);
-	qp = medge_qp_get(dev, f->qpn);
-	if (!qp) {
-		medge_count(dev, rx_no_qp);
-		kfree_skb(skb);
-		return false;
-	}
-	if (!medge_qp_is_uc(qp)) {
-		begin_qp(in, qp);
-		return true;
-	}
-	if (READ_ONCE(qp->polled.wanted))
-		medge_poller_frame(&dev->poller, in->rail->index, skb);
-	medge_uc_receive(qp, skb, f, l2);
-	medge_qp_put(qp);
-	return false;
-}
-
 void medge_receive_decoded(struct medge_arrivals *in, struct sk_buff *skb,
 			   const struct medge_frame *f,
 			   const struct medge_rx_l2 *l2)
 {
 	struct medge_device *dev = in->rail->dev;
+	struct medge_qp *qp = in->qp;
 
 	if (f->type == MEDGE_FRAME_DATAGRAM) {
 		medge_arrivals_end(in);
@@ -367,10 +341,24 @@ void medge_receive_decoded(struct medge_arrivals *in, struct sk_buff *skb,
 		medge_skb_used(skb);
 		return;
 	}
-	if (!find_qp(in, skb, f, l2))
+	if (!qp || qp->qpn != f->qpn) {
+		medge_arrivals_end(in);
+		qp = medge_qp_get(dev, f->qpn);
+	}
+	if (!qp) {
+		medge_count(dev, rx_no_qp);
+		kfree_skb(skb);
 		return;
-	if (READ_ONCE(in->qp->polled.wanted))
+	}
+	if (READ_ONCE(qp->polled.wanted))
 		medge_poller_frame(&dev->poller, in->rail->index, skb);
+	if (medge_qp_is_uc(qp)) {
+		medge_uc_receive(qp, skb, f, l2);
+		medge_qp_put(qp);
+		return;
+	}
+	if (!in->qp)
+		begin_qp(in, qp);
 	receive(in, skb, f, l2);
 }
 
