@@ -218,6 +218,16 @@ static bool is_shared(struct medge_poller *poller, u64 ns)
 	return poller->lent >= MEDGE_STREAM_LENT_MS * NSEC_PER_MSEC;
 }
 
+/* Others had @ns of this CPU: there are no streams for a while, if that was too much. */
+static void note_shared(struct medge_poller *poller, u64 ns)
+{
+	if (!is_shared(poller, ns))
+		return;
+	WRITE_ONCE(poller->rested,
+		   jiffies + msecs_to_jiffies(MEDGE_STREAM_REST_MS));
+	end_streams(poller);
+}
+
 /* On another CPU: the thread has not come back. */
 static void unwatch_absent(struct work_struct *work)
 {
@@ -250,11 +260,25 @@ static void step_aside(struct medge_poller *poller)
 	medge_seat_return(poller);
 	cancel_delayed_work(&poller->absent);
 	/* Whom a tick finds is said to have had all of it. */
-	if (!is_shared(poller, min(tasks_had(cpu) - had, poller->away)))
-		return;
-	WRITE_ONCE(poller->rested,
-		   jiffies + msecs_to_jiffies(MEDGE_STREAM_REST_MS));
-	end_streams(poller);
+	note_shared(poller, min(tasks_had(cpu) - had, poller->away));
+}
+
+/*
+ * There is nothing to do: who shares the CPU may be who posts, or polls his CQ. If he keeps
+ * it, he waits for what he has posted, and nobody looks at it meanwhile.
+ */
+static void give_way(struct medge_poller *poller)
+{
+	u64 left, away;
+
+	medge_seat_leave(poller, false);
+	left = ktime_get_ns();
+	yield();
+	away = ktime_get_ns() - left;
+	medge_seat_return(poller);
+	if (away >= MEDGE_STREAM_AWAY_US * NSEC_PER_USEC &&
+	    READ_ONCE(poller->mode) == MEDGE_POLL_AUTO)
+		note_shared(poller, away);
 }
 
 static bool has_to_do(const struct medge_poller *poller)
@@ -387,10 +411,7 @@ static int poll(void *arg)
 			busy = true;
 		}
 		if (!busy && ktime_get_ns() - busy_at <= idle) {
-			/* Who shares the CPU may be who posts, or polls his CQ. */
-			medge_seat_leave(poller, false);
-			yield();
-			medge_seat_return(poller);
+			give_way(poller);
 			continue;
 		}
 		if (!busy)
