@@ -361,6 +361,180 @@ static void ack__ping_pong_frames_bounded(void)
 	pair_free(&p);
 }
 
+/* ---- acks that wait for replies ---- */
+
+/*
+ * Side 0 sends @left messages, one after the other. Side 1 replies to those that are no
+ * less than @mute from the last, @delay after they came; to them, the next is sent when
+ * the reply is there, to the others when they are complete.
+ *
+ * @late: messages that took longer to complete than two round trips
+ * @done_at: when the last was complete, see said_both()
+ */
+struct dialogue {
+	struct acks acks;
+	struct pair *p;
+	u32 left;
+	u32 mute;
+	u64 delay;
+	u64 sent_at;
+	u32 late;
+	u64 done_at;
+};
+
+static void say(struct pair *p, u32 side)
+{
+	struct medge_request req = req_send(64, MEDGE_OP_STRICT);
+
+	host_post_recv(&p->host[!side], 64, false);
+	pair_post(p, side, &req);
+}
+
+static void say_next(void *arg, bool run)
+{
+	struct dialogue *d = arg;
+
+	if (!run || !d->left)
+		return;
+	d->left--;
+	d->sent_at = pair_now(d->p);
+	say(d->p, 0);
+}
+
+static void reply(void *arg, bool run)
+{
+	struct dialogue *d = arg;
+
+	if (run)
+		say(d->p, 1);
+}
+
+static struct dialogue *dialogue_of(struct host *h)
+{
+	return h->pair->user;
+}
+
+static void heard(struct host *h, const struct medge_op *op)
+{
+	struct dialogue *d = dialogue_of(h);
+	u64 now = pair_now(h->pair);
+
+	if (h == &h->pair->host[0])
+		events_add(&h->pair->events, now + USEC, say_next, d);
+	else if (d->left >= d->mute)
+		events_add(&h->pair->events, now + d->delay, reply, d);
+}
+
+static void said(struct host *h, u32 op_no, enum medge_status status)
+{
+	struct dialogue *d = dialogue_of(h);
+	u64 now = pair_now(h->pair);
+
+	CHECK_EQ((u32)status, MEDGE_OK);
+	if (h != &h->pair->host[0])
+		return;
+	d->late += now - d->sent_at > 2 * RTT_US * USEC;
+	if (d->left < d->mute)
+		events_add(&h->pair->events, now + USEC, say_next, d);
+}
+
+static void converse(struct dialogue *d, u32 left, u32 mute)
+{
+	d->left = left;
+	d->mute = mute;
+	say_next(d, true);
+	pair_finish(d->p, SEC);
+	CHECK_EQ(d->left, 0);
+	CHECK_EQ(medge_conn_stats(d->p->host[0].conn)->retransmits, 0);
+	CHECK_EQ(medge_conn_stats(d->p->host[1].conn)->retransmits, 0);
+}
+
+static void start_dialogue(struct dialogue *d, struct pair *p, struct watch *w,
+			   u64 delay)
+{
+	*d = (struct dialogue) { .p = p, .delay = delay };
+	start(p, w, count, &d->acks, 1);
+	p->user = d;
+	p->on_performed = heard;
+	p->on_completed = said;
+}
+
+static void reply__carries_the_ack(void)
+{
+	struct dialogue d;
+	struct watch w;
+	struct pair p;
+	u32 first;
+
+	start_dialogue(&d, &p, &w, 10 * USEC);
+	converse(&d, 20, 0);
+	first = d.acks.explicit_acks[0] + d.acks.explicit_acks[1];
+	CHECK(first >= 2 * 8, "%u acks", first);
+	converse(&d, 1000, 0);
+	/* The last, for which it waits in vain; and some that only tell the round trip. */
+	CHECK(d.acks.explicit_acks[0] + d.acks.explicit_acks[1] < first + 2 * 1000 / 16,
+	      "%u and %u acks", d.acks.explicit_acks[0], d.acks.explicit_acks[1]);
+	CHECK_EQ(d.late, 0);
+	pair_free(&p);
+}
+
+/* It is waited for, once; the next dialogue has to last longer. */
+static void reply__that_does_not_come(void)
+{
+	struct dialogue d;
+	struct watch w;
+	struct pair p;
+
+	start_dialogue(&d, &p, &w, 10 * USEC);
+	converse(&d, 12 + 50, 50);
+	CHECK_EQ(d.late, 1);
+	converse(&d, 12 + 50, 50);
+	CHECK_EQ(d.late, 1);
+	converse(&d, 100 + 50, 50);
+	CHECK_EQ(d.late, 2);
+	pair_free(&p);
+}
+
+static void reply__that_is_slow__is_not_waited_for(void)
+{
+	struct dialogue d;
+	struct watch w;
+	struct pair p;
+
+	start_dialogue(&d, &p, &w, 200 * USEC);
+	converse(&d, 100, 0);
+	CHECK_EQ(d.late, 0);
+	CHECK(d.acks.explicit_acks[1] >= 100, "%u acks", d.acks.explicit_acks[1]);
+	pair_free(&p);
+}
+
+/* Each sends when what he sent is complete: that each has the other's data is no reply. */
+static void said_both(struct host *h, u32 op_no, enum medge_status status)
+{
+	CHECK_EQ((u32)status, MEDGE_OK);
+	dialogue_of(h)->done_at = pair_now(h->pair);
+	if (h->nops < 200)
+		say(h->pair, h != &h->pair->host[0]);
+}
+
+static void reply__is_not_what_both_send_at_once(void)
+{
+	struct dialogue d;
+	struct watch w;
+	struct pair p;
+
+	start_dialogue(&d, &p, &w, 0);
+	p.on_performed = NULL;
+	p.on_completed = said_both;
+	say(&p, 0);
+	say(&p, 1);
+	pair_finish(&p, SEC);
+	CHECK_EQ(p.host[0].completed, 200);
+	/* but for the last acks */
+	CHECK(d.done_at < 220 * RTT_US * USEC, "took %llu ns", d.done_at);
+	pair_free(&p);
+}
+
 /* ---- the last ack ---- */
 
 static enum net_verdict lose_all_but_one(struct pair *p, const struct seen *seen,
@@ -457,6 +631,10 @@ int main(int argc, char **argv)
 	RUN(ack__rides_on_data);
 	RUN(ack__both_ways_busy_need_few);
 	RUN(ack__ping_pong_frames_bounded);
+	RUN(reply__carries_the_ack);
+	RUN(reply__that_does_not_come);
+	RUN(reply__that_is_slow__is_not_waited_for);
+	RUN(reply__is_not_what_both_send_at_once);
 	RUN(last_ack__is_repeated);
 	RUN(last_ack__goes_by_all_paths);
 	RUN(last_ack__is_not_repeated_later);

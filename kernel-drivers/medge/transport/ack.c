@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Acknowledgements, both ways: cumulative, selective, of performed ops, and
- * refusals. When one is due: with any data, at once when asked, after some
+ * refusals. When one is due: with any data, when asked (see reply.c), after some
  * frames or some time (MultiEdge 2.1.2), and at once for a hole that every
  * rail has passed (a negative ack).
  */
@@ -195,8 +195,9 @@ void medge_ack_due(struct medge_conn *c, u64 now, const struct medge_rx *rx)
 		c->ack_at = now + c->cfg.ack_delay_ns;
 	/* A run that was not cut is one: an ack costs us and the peer as much as that. */
 	c->ack_pending = min_t(u32, c->ack_pending + rx->parts, 65535);
-	if (c->ack_pending >= c->cfg.ack_frames ||
-	    rx->flags & MEDGE_FRAME_ACK_REQ)
+	if (rx->flags & MEDGE_FRAME_ACK_REQ && !c->ack_now)
+		medge_reply_asked(c);
+	if (c->ack_pending >= c->cfg.ack_frames)
 		c->ack_now = true;
 }
 

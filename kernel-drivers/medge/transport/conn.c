@@ -19,6 +19,7 @@ void medge_conn_init(struct medge_conn *c, const struct medge_conn_config *cfg,
 	c->rcv_high = cfg->peer_psn;
 	c->rcv_latest = cfg->peer_psn;
 	c->ack_at = MEDGE_NEVER;
+	c->replies_trusted = MEDGE_REPLIES_MIN;
 	c->window = cfg->window;
 	c->loss_at = MEDGE_NEVER;
 	c->report_now = true;
@@ -164,6 +165,7 @@ void medge_conn_timeout(struct medge_conn *c, u64 now)
 	if (now >= c->ack_at) {
 		c->ack_now = true;
 		c->ack_at = MEDGE_NEVER;
+		medge_reply_overdue(c);
 	}
 	if (c->rnr_wait && !c->dead && now >= c->rnr_at)
 		poke_rnr(c, now);

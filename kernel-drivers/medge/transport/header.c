@@ -47,6 +47,7 @@ u32 medge_tx_header(struct medge_conn *c, const struct medge_tx *tx, void *buf)
 		op.imm = 0;
 	}
 	medge_wire_encode_op(buf + sizeof(struct medge_frame_hdr), &op);
+	medge_reply_sent(c);
 	medge_ack_sent(c, false);
 	return MEDGE_HDR_LEN;
 }

@@ -435,7 +435,7 @@ u64 medge_loss_rto(const struct medge_conn *c)
  * it finds nothing to do. Where nothing is lost it need not come often: what is lost
  * first waits a little longer to be missed, and no more than in TCP.
  */
-static u64 pto_least(const struct medge_conn *c)
+u64 medge_loss_pto_least(const struct medge_conn *c)
 {
 	u64 calm = c->progress - min(c->lost_at, c->progress);
 
@@ -462,7 +462,7 @@ static u64 pto(const struct medge_conn *c)
 		wait += c->cfg.ack_delay_ns + MEDGE_PTO_MIN;
 	/* If the peer has that one, we wait for a later one, at most the last that went. */
 	sent = oldest->flags & MEDGE_SENT_ACKED ? c->last_tx : oldest->time;
-	return max(c->progress, sent) + max(wait, pto_least(c));
+	return max(c->progress, sent) + max(wait, medge_loss_pto_least(c));
 }
 
 u64 medge_loss_deadline(struct medge_conn *c)
@@ -484,7 +484,7 @@ u64 medge_loss_earliest(const struct medge_conn *c)
 {
 	u64 from = in_flight(c) ? medge_sent(c, c->snd_una)->time : c->last_tx;
 
-	return min(c->loss_at, max(c->progress, from) + pto_least(c));
+	return min(c->loss_at, max(c->progress, from) + medge_loss_pto_least(c));
 }
 
 bool medge_loss_hopeless(const struct medge_conn *c, u64 now)

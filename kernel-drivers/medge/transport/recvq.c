@@ -274,7 +274,7 @@ void medge_recvq_advance(struct medge_conn *c)
 		if (!perform(c, rop))
 			return;
 		if (rop->flags & MEDGE_RECV_ACK_REQ)
-			c->ack_now = true;
+			medge_reply_asked(c);
 		rop->flags = 0;
 		rop->nak = 0;
 		c->rop_next++;

@@ -11,6 +11,7 @@
  *   share.c     what it knows of paths, and the peer with it
  *   loss.c      what was lost, and when that is known
  *   ack.c       what is acknowledged, both ways
+ *   reply.c     when an ack waits for data to carry it
  *   recvq.c     frames > pieces > performed ops
  *   fence.c     what may be placed now, and what is held
  *   describe.c  the state, for people
@@ -60,6 +61,17 @@ enum {
 	/* What it learns of paths, a connection tells no more often. */
 	MEDGE_SYNC_MIN = 2 * MEDGE_MSEC,
 	MEDGE_PATH_UNKNOWN = 255,
+	/*
+	 * A reply comes so soon after the peer has asked for an ack. After so many in a
+	 * row, the next ack waits for its own; when it has done so in vain, it takes twice
+	 * as many, until as many more have come.
+	 */
+	MEDGE_REPLY_SOON = 100 * MEDGE_USEC,
+	MEDGE_REPLIES_MIN = 8,
+	MEDGE_REPLIES_MAX = 4096,
+	/* Time, also of a timer that finds it has moved on; and what an ack less is worth. */
+	MEDGE_REPLY_WAIT_MIN = 500 * MEDGE_USEC,
+	MEDGE_REPLY_WORTH = 4 * MEDGE_USEC,
 };
 
 enum medge_sent_flags {
@@ -310,6 +322,10 @@ struct medge_conn {
 	u64 poked;			/* when it was, for want of acks */
 	u16 ack_pending;		/* frames and uncut runs since the last ack sent */
 	u64 ack_at;			/* deadline of a delayed ack */
+	u64 asked_at;			/* one was asked for, no data has gone out since; or 0 */
+	u16 replies;			/* so many in a row went out with data soon */
+	u16 replies_trusted;		/* from so many on, one that is asked for waits for data */
+	bool reply_was_late;		/* the one before */
 	u8 ack_rail;			/* where frames come from */
 	u8 ack_last_path;		/* where the last explicit ack went */
 	bool ack_doubt;			/* that one may have been lost */
@@ -524,6 +540,14 @@ static inline bool medge_ack_wanted(const struct medge_conn *c)
 	       c->rnr_poke || c->echo_rails;
 }
 
+/* ---- reply.c ---- */
+/* The peer has asked for an ack, by what was received or performed just now. */
+void medge_reply_asked(struct medge_conn *c);
+/* What an ack waited for has not come in time. */
+void medge_reply_overdue(struct medge_conn *c);
+/* Data goes out, and an ack with it. */
+void medge_reply_sent(struct medge_conn *c);
+
 /* ---- loss.c ---- */
 /*
  * Of the @most frames from @psn on, so many are alike: they went along on one path, in its order
@@ -541,6 +565,8 @@ void medge_loss_forget(struct medge_conn *c, u32 psn);
 /* No frame of a request goes out any more. */
 void medge_loss_forget_requests(struct medge_conn *c);
 u64 medge_loss_rto(const struct medge_conn *c);
+/* ns until it is asked, at least, whether what is in flight was lost. */
+u64 medge_loss_pto_least(const struct medge_conn *c);
 /* Something was acknowledged: does that say that something else was lost? */
 void medge_loss_news(struct medge_conn *c, u64 now);
 /* The peer said what it has, and nothing was new: what ought to be there is lost. */
