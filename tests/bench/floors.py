@@ -103,6 +103,8 @@ FLOORS = [
     *beside('write 4 KiB, 64 QPs', 'write_bw 4096 -q 64', 'write_bw 4096', 1.0),
     *against('two rails of 10 Gbit/s', WRITE, least={'bare': 0.95},
              where={'rails': '2', 'mtu': '9000', 'kernel': 'lab', 'rate': '10gbit'}),
+    *beside('write 4 KiB, polling', 'write_bw 4096 polling=all', 'write_bw 4096 polling=off', 1.38),
+    *beside('write 4 KiB, two ways, polling', 'write_bw 4096 -b polling=all', 'write_bw 4096 -b polling=off', 1.25),
     *beside('write 64 KiB, polling', 'write_bw 65536 polling=all', 'write_bw 65536 polling=off', 1.38),
     *beside('write 64 KiB, two ways, polling', 'write_bw 65536 -b polling=all', 'write_bw 65536 -b polling=off', 1.25),
     *latency('write latency 4 B, QEMU', 'write_lat 4'),
