@@ -148,6 +148,8 @@ static inline struct page *medge_mr_page(const struct medge_mr *mr, u64 addr,
 
 /* Give @key an index, and let it be found. Return: 0 or a negative errno. */
 int medge_key_publish(struct medge_device *dev, struct medge_key *key);
+/* @new, a key of the same index, is found instead of @old from here on. */
+int medge_key_replace(struct medge_device *dev, struct medge_key *old, struct medge_key *new);
 void medge_key_remove(struct medge_device *dev, struct medge_key *key);
 /* RCU read side held; NULL: none. The tag has yet to be checked. */
 struct medge_key *medge_key_find(struct medge_device *dev, u32 key);
