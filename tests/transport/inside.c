@@ -161,6 +161,9 @@ static void check_receive_state(struct medge_conn *c)
 	}
 	CHECK_EQ(c->nheld, held);
 	CHECK_EQ(c->nheld_loose, loose);
+	CHECK(c->replies <= 2 * MEDGE_REPLIES_MAX && c->replies_trusted >= MEDGE_REPLIES_MIN &&
+	      c->replies_trusted <= MEDGE_REPLIES_MAX, "%u replies, trusted from %u on",
+	      c->replies, c->replies_trusted);
 	CHECK(!held || c->held_last == last);
 }
 
