@@ -24,7 +24,7 @@ enum {
 	TURNS = 15,
 	TURN_US = 60000,
 	PINGS = 200,
-	TRIES = 8,
+	TRIES = 3,
 };
 
 static const double LEAST_RATIO = 0.95, MOST_US = 1, STALLED_US = 1000;
