@@ -70,6 +70,25 @@ void event_forget(struct glue *g, const struct glue_connection *c)
 	pthread_mutex_unlock(&g->event_lock);
 }
 
+static bool is_work_done(const struct ibv_wc *wc)
+{
+	return wr_kind(wc->wr_id) == WR_WORK && wc->status == IBV_WC_SUCCESS;
+}
+
+/* Work of one connection that is done, of @n completions. Returns how many those are. */
+static int work_done(struct glue *g, const struct ibv_wc *wc, int n)
+{
+	struct glue_connection *c = wr_connection(g, wc->wr_id);
+	int i = 0;
+
+	while (i < n && is_work_done(&wc[i]) &&
+	       wr_are_alike(wc[i].wr_id, wc->wr_id))
+		i++;
+	if (c && i)
+		work_complete(c, wc, i);
+	return i;
+}
+
 static void completed(struct glue *g, const struct ibv_wc *wc)
 {
 	struct glue_connection *c = wr_connection(g, wc->wr_id);
@@ -79,21 +98,12 @@ static void completed(struct glue *g, const struct ibv_wc *wc)
 
 	if (!c)
 		return;
-	switch (wr_kind(wc->wr_id)) {
-	case WR_WORK:
-		work_complete(c, index, error);
-		return;
-	case WR_REPORT:
-		if (error)
-			connection_suspect(c, error);
-		else
-			call_reported(c);
-		return;
-	default:
-		break;
-	}
 	if (error) {
 		connection_suspect(c, error);
+		return;
+	}
+	if (wr_kind(wc->wr_id) == WR_REPORT) {
+		call_reported(c);
 		return;
 	}
 	arrival.notification = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
@@ -111,8 +121,13 @@ static int poll_batch(struct glue *g)
 	if (g->early)
 		call_early(g);
 	n = ibv_poll_cq(g->cq, BATCH, wc);
-	for (i = 0; i < n; i++)
-		completed(g, &wc[i]);
+	for (i = 0; i < n;) {
+		int done = work_done(g, &wc[i], n - i);
+
+		if (!done)
+			completed(g, &wc[i++]);
+		i += done;
+	}
 	return n < 0 ? 0 : n;
 }
 

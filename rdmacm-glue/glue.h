@@ -11,6 +11,7 @@
 
 #include <endian.h>
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <time.h>
@@ -40,6 +41,8 @@ struct remote_key {
 
 enum { REMOTE_KEYS = 1024 };
 
+enum { CACHE_LINE = 64 };
+
 enum work_kind { WORK_WRITE, WORK_READ, WORK_SEND };
 
 enum work_state {
@@ -51,25 +54,31 @@ enum work_state {
 	WORK_FAILED,
 };
 
-/* An operation, from the call that starts it to its completion. */
+/*
+ * An operation, from the call that starts it to its completion: a line, for each
+ * is one that was used long ago.
+ */
 struct work {
-	enum work_kind kind;
-	enum work_state state;
-	uint32_t flags;			/* enum glue_operation_flags */
-	uint32_t tag;
-	uint64_t remote;
-	uint32_t remote_key;
-	uint32_t local_key;
-	void *local;			/* what the program said */
-	size_t size;
-	int slot;			/* its data is in this slot, or -1 */
-	int grant;			/* lent by the peer, or -1 */
+	alignas(CACHE_LINE) uint8_t kind;	/* enum work_kind */
+	uint8_t state;			/* enum work_state */
+	uint8_t flags;			/* enum glue_operation_flags */
 	bool inlined;
 	bool quiet;			/* the next one, tied to it, tells */
 	bool tied;			/* fails if the one before does */
+	int8_t slot;			/* its data is in this slot, or -1 */
+	int8_t grant;			/* lent by the peer, or -1 */
+	uint32_t tag;
+	uint32_t size;
+	void *local;			/* what the program said */
+	uint64_t remote;
+	uint32_t remote_key;
+	uint32_t local_key;
 	struct ibv_mr *once;		/* registered for it alone */
 	int error;
 };
+static_assert(sizeof(struct work) == CACHE_LINE, "a line");
+static_assert(GLUE_MAX_OPERATION <= UINT32_MAX, "work.size");
+static_assert(SLOTS <= INT8_MAX && GRANTS <= INT8_MAX, "work.slot, work.grant");
 
 enum connection_state {
 	CONNECTION_STARTING,
@@ -132,7 +141,7 @@ struct glue_connection {
 	struct work *work;		/* by handle, modulo queue_depth */
 	uint64_t issued;		/* handles: taken */
 	uint64_t posted;		/* given to the device, or failed */
-	uint64_t completed;
+	_Atomic uint64_t completed;	/* changes under lock */
 	uint64_t read_posted;		/* the last read */
 	uint64_t forward_read;		/* the last read with a forward fence */
 	uint32_t grants_busy;		/* bits: asked for, used, or released */
@@ -145,7 +154,7 @@ struct glue_connection {
 	struct region last_region;
 	uint64_t last_regions_change;
 	struct failure failures[FAILURES];	/* the last ones */
-	uint32_t num_failures;
+	_Atomic uint32_t num_failures;	/* changes under lock */
 	_Atomic bool invalidating;
 	_Atomic bool lent;		/* the peer has keys of glue_alloc() */
 	_Atomic bool heard_bye, bye_sent;
@@ -306,6 +315,8 @@ uint64_t wr_id(const struct glue_connection *c, enum wr_kind kind,
 	       uint32_t index);
 enum wr_kind wr_kind(uint64_t id);
 uint32_t wr_index(uint64_t id);
+/* Are both of the same connection and kind? */
+bool wr_are_alike(uint64_t a, uint64_t b);
 /* NULL: it is gone. */
 struct glue_connection *wr_connection(struct glue *g, uint64_t id);
 
@@ -346,8 +357,8 @@ void work_forget_keys(struct glue_connection *c, uint64_t start,
 /* Room for @num more, of which all use a receive of the peer if @sends. */
 bool work_has_room(struct glue_connection *c, uint32_t num, bool sends);
 struct work *work_new(struct glue_connection *c, uint64_t *handle);
-/* without */
-void work_complete(struct glue_connection *c, uint32_t index, int error);
+/* Without. What @n of its completions, all of WR_WORK and successes, tell. */
+void work_complete(struct glue_connection *c, const struct ibv_wc *wc, int n);
 
 /* call.c, with glue.polling held */
 void call_arrived(struct glue_connection *c, const struct arrival *arrival);

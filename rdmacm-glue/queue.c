@@ -38,6 +38,11 @@ uint32_t wr_index(uint64_t id)
 	return id & 0xfffffff;
 }
 
+bool wr_are_alike(uint64_t a, uint64_t b)
+{
+	return (a ^ b) >> 28 == 0;
+}
+
 struct glue_connection *wr_connection(struct glue *g, uint64_t id)
 {
 	struct glue_connection *c = g->connections[id >> 52];
@@ -195,6 +200,16 @@ static void *map_pages(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+static struct work *new_work(uint32_t depth)
+{
+	struct work *work = aligned_alloc(alignof(struct work),
+					  depth * sizeof(*work));
+
+	if (work)
+		memset(work, 0, depth * sizeof(*work));
+	return work;
+}
+
 static int create_memory(struct glue_connection *c)
 {
 	struct glue *g = c->glue;
@@ -203,7 +218,7 @@ static int create_memory(struct glue_connection *c)
 	c->memory_size = MEMORY_SIZE;
 	c->memory = map_pages(c->memory_size);
 	c->mailbox = map_pages(sizeof(*c->mailbox));
-	c->work = calloc(g->options.queue_depth, sizeof(*c->work));
+	c->work = new_work(g->options.queue_depth);
 	c->keys = calloc(REMOTE_KEYS, sizeof(*c->keys));
 	c->assembly = malloc(GLUE_MAX_PAYLOAD);
 	if (!c->memory || !c->mailbox || !c->work || !c->keys || !c->assembly)
