@@ -227,15 +227,24 @@ pages_there() {
 	done
 }
 
-# What the library costs over raw verbs.
-bench() {
-	local pid
+# bench_of POLLING PART
+bench_of() {
+	local pid device
+	for device in a b; do
+		echo "$1" >"/sys/class/infiniband/medge_$device/polling" || exit
+	done
 	timeout -k 5 180 ip netns exec b taskset -c 1 "$BIN/glue_bench" "$IP_B" >"$WORK/server" 2>&1 &
 	pid=$!
-	timeout -k 5 180 ip netns exec a taskset -c 0 "$BIN/glue_bench" "$IP_A" "$IP_B" ||
-		failed "bench: status $?: $(tail -n 1 "$WORK/server")"
+	timeout -k 5 180 ip netns exec a taskset -c 0 "$BIN/glue_bench" "$IP_A" "$IP_B" "$2" ||
+		failed "bench: $2: status $?: $(tail -n 1 "$WORK/server")"
 	kill "$pid" 2>/dev/null
 	wait "$pid"
+}
+
+# What the library costs over raw verbs.
+bench() {
+	bench_of all bandwidth
+	bench_of auto latency
 }
 
 all_rails() {
