@@ -20,6 +20,8 @@ enum {
 	TX_HEADROOM = 64,
 	/* Payload up to this is copied beside the header: cheaper than a page. */
 	TX_COPY = 256,
+	/* Where ops share a frame, and so its skb, that of each below this is. */
+	TX_ATTACH = 1024,
 	/* Of larger heads, too few have room in the pages that are shared. */
 	TX_SHARED = 16 << 10,
 };
@@ -250,10 +252,13 @@ static u32 attach(struct attached *a, const struct medge_mr *mr,
 	return len - left;
 }
 
-/* The pages themselves. Return: they cannot be used, or are too many. */
+/* The pages themselves, behind what is there. Return: they cannot be used, or are too many. */
 static bool attach_pages(struct sk_buff *skb, struct medge_walk *w)
 {
-	struct attached a = { .si = skb_shinfo(skb) };
+	struct attached a = {
+		.si = skb_shinfo(skb),
+		.frags = skb_shinfo(skb)->nr_frags,
+	};
 	u32 off, len, n, sum = 0;
 	struct page **pages;
 
@@ -303,8 +308,11 @@ static void drop_frags(struct sk_buff *skb)
 	skb->data_len = 0;
 }
 
-/* LEFT: what it is made of has, since it was seen to be there, and is waited for. */
-enum build { BUILT, NO_MEMORY, LEFT, GONE };
+/*
+ * LEFT: what it is made of has, since it was seen to be there, and is waited for.
+ * NO_PAGES: it has to be copied.
+ */
+enum build { BUILT, NO_MEMORY, NO_PAGES, LEFT, GONE };
 
 static enum build payload_end(struct medge_qp *qp, const struct medge_op *op,
 			      struct payload *p, bool ok)
@@ -338,11 +346,9 @@ static enum build add_payload(struct medge_qp *qp, const struct medge_tx *tx,
 	return payload_end(qp, &tx->op, &p, medge_walk_end(&p.walk));
 }
 
-static bool is_copied(struct medge_qp *qp, const struct medge_tx *tx)
+static bool is_copied(struct medge_qp *qp, const struct medge_op *op)
 {
-	const struct medge_op *op = &tx->op;
-
-	return op->len <= TX_COPY || tx->is_atomic ||
+	return op->len <= TX_COPY ||
 	       (op->opcode != MEDGE_OP_RESPONSE &&
 		medge_snap_send(qp, op->op_no)->wqe.flags & MEDGE_WQE_INLINE);
 }
@@ -361,7 +367,7 @@ static void mark_superframe(struct sk_buff *skb, const struct medge_tx *tx,
 static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
 			    struct sk_buff **skbp)
 {
-	bool copied = is_copied(qp, tx);
+	bool copied = tx->is_atomic || is_copied(qp, &tx->op);
 	u32 len = tx->op.len;
 	struct payload p __uninitialized;
 	struct sk_buff *skb;
@@ -384,40 +390,85 @@ static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
 			   payload_read(&p, skb_put(skb, len), len));
 }
 
-/* Several small ops in one frame, all of it in one piece. */
-static enum build build_packed(struct medge_qp *qp, const struct medge_tx *tx,
-			       struct medge_op *op, struct sk_buff **skbp)
+/* The payload of one of several ops, in the same piece as the headers. */
+static enum build add_copied(struct medge_qp *qp, const struct medge_tx *tx,
+			     const struct medge_op *op, struct sk_buff *skb)
 {
-	struct sk_buff *skb = medge_build_skb(qp, tx->len);
 	struct payload p __uninitialized;
+
+	if (!op->len)
+		return BUILT;
+	payload_find(qp, tx, op, &p);
+	return payload_end(qp, op, &p,
+			   payload_read(&p, skb_put(skb, op->len), op->len));
+}
+
+/* ... in pages of its own. Where those cannot be used, the frame is built anew: NO_PAGES. */
+static enum build add_attached(struct medge_qp *qp, const struct medge_tx *tx,
+			       const struct medge_op *op, struct sk_buff *skb)
+{
+	struct payload p __uninitialized;
+	bool ok, fit;
+
+	payload_find(qp, tx, op, &p);
+	fit = !attach_pages(skb, &p.walk);
+	ok = medge_walk_end(&p.walk);
+	return fit ? payload_end(qp, op, &p, ok) : NO_PAGES;
+}
+
+/* Several ops in one frame. @op: the first; then the one that was added last. */
+static enum build build_packed(struct medge_qp *qp, const struct medge_tx *tx,
+			       bool copied, struct medge_op *op,
+			       struct sk_buff **skbp)
+{
+	u32 headers = medge_wire_headers(tx->nops), at;
+	struct sk_buff *skb;
 	enum build result;
-	u32 at, end;
 	u8 *buf;
 
+	skb = medge_build_skb(qp, copied ? tx->len : headers);
 	*skbp = skb;
 	if (!skb)
 		return NO_MEMORY;
-	buf = skb_put(skb, tx->len);
+	buf = skb_put(skb, headers);
 	at = medge_tx_header(qp->conn, tx, buf);
 	for (;;) {
-		end = at + op->len;
-		if (WARN_ON_ONCE(end > tx->len))
+		if (WARN_ON_ONCE(at > headers || skb->len + op->len > tx->len))
 			return NO_MEMORY;
-		payload_find(qp, tx, op, &p);
-		result = payload_end(qp, op, &p, !op->len ||
-				     payload_read(&p, buf + at, op->len));
-		if (result != BUILT)
+		result = copied ? add_copied(qp, tx, op, skb) :
+				  add_attached(qp, tx, op, skb);
+		if (result != BUILT || !medge_tx_next_op(qp->conn, tx, op))
 			return result;
-		if (!medge_tx_next_op(qp->conn, tx, op))
-			break;
-		at = round_up(end, 8) + sizeof(struct medge_op_hdr);
-		if (WARN_ON_ONCE(at > tx->len))
-			return NO_MEMORY;
-		memset(buf + end, 0, round_up(end, 8) - end);
-		medge_wire_encode_op(buf + round_up(end, 8), op);
+		medge_wire_encode_op(buf + at, op);
+		at += sizeof(struct medge_op_hdr);
 	}
-	skb_trim(skb, end);
-	return BUILT;
+}
+
+/* Is each of them worth pages of its own? */
+static bool are_attached(struct medge_qp *qp, const struct medge_tx *tx)
+{
+	struct medge_op op = tx->op;
+
+	if (medge_seals(qp->dev))
+		return false;
+	do {
+		if (op.len < TX_ATTACH || is_copied(qp, &op))
+			return false;
+	} while (medge_tx_next_op(qp->conn, tx, &op));
+	return true;
+}
+
+static enum build build_several(struct medge_qp *qp, const struct medge_tx *tx,
+				struct medge_op *op, struct sk_buff **skbp)
+{
+	bool copied = !are_attached(qp, tx);
+	enum build result = build_packed(qp, tx, copied, op, skbp);
+
+	if (likely(result != NO_PAGES))
+		return result;
+	kfree_skb(*skbp);
+	*op = tx->op;
+	return build_packed(qp, tx, true, op, skbp);
 }
 
 static enum build build_ack(struct medge_qp *qp, const struct medge_tx *tx,
@@ -452,7 +503,7 @@ struct sk_buff *medge_build(struct medge_qp *qp, const struct medge_tx *tx)
 	if (tx->type == MEDGE_FRAME_ACK)
 		result = build_ack(qp, tx, &skb);
 	else if (tx->nops > 1)
-		result = build_packed(qp, tx, &op, &skb);
+		result = build_several(qp, tx, &op, &skb);
 	else
 		result = build_run(qp, tx, &skb);
 	/* A frame that there is no memory for counts as sent, and as lost. */

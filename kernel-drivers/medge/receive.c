@@ -42,6 +42,7 @@ static bool is_readable(const struct sk_buff *skb)
 
 static enum medge_drop decode(struct sk_buff *skb, struct medge_frame *f)
 {
+	enum medge_drop drop;
 	u32 linear;
 
 	if (unlikely(!is_readable(skb)) && skb_linearize(skb))
@@ -51,7 +52,11 @@ static enum medge_drop decode(struct sk_buff *skb, struct medge_frame *f)
 	linear = medge_wire_linear(skb->data, skb_headlen(skb), skb->len);
 	if (!pskb_may_pull(skb, min(linear, skb->len)))
 		return MEDGE_DROP_RUNT;
-	return medge_wire_decode(skb->data, skb_headlen(skb), skb->len, f);
+	drop = medge_wire_decode(skb->data, skb_headlen(skb), skb->len, f);
+	if (likely(drop != MEDGE_DROP_RUNT) || !skb_is_nonlinear(skb) ||
+	    skb_linearize(skb))
+		return drop;
+	return medge_wire_decode(skb->data, skb->len, skb->len, f);
 }
 
 static bool may_receive(const struct medge_qp *qp, const struct medge_rx_l2 *l2)
@@ -127,8 +132,7 @@ static void proceed(struct medge_qp *qp, struct medge_rx *rx,
 	enum place how;
 
 	for (;;) {
-		step = medge_conn_step(qp->conn, qp->now, rx, skb->data,
-				       skb->len, &piece);
+		step = medge_conn_step(qp->conn, qp->now, rx, skb->data, &piece);
 		if (step == MEDGE_RX_HELD) {
 			medge_held_add(&qp->dev->held, &qp->held_bytes, skb);
 			trace_medge_hold(qp, rx);

@@ -218,7 +218,7 @@ static void forge_data(struct neighbour *n, struct script *s)
 		.fence_dist = byte(s) & 1 ? 0 : word(s) % (MEDGE_OP_WINDOW + 1),
 	};
 	struct packet *p = packet_new(32768);
-	u32 at = sizeof(struct medge_frame_hdr);
+	u32 at = medge_wire_headers(nops);
 	struct medge_op op, first = { };
 
 	if (byte(s) % 8 == 0)
@@ -235,9 +235,8 @@ static void forge_data(struct neighbour *n, struct script *s)
 			op.offset = 0;
 			op.len = medge_opcode_bare(op.opcode) ? 0 : op.op_len;
 		}
-		at = round_up(at, 8);
-		medge_wire_encode_op(p->data + at, &op);
-		at += sizeof(struct medge_op_hdr) + op.len;
+		medge_wire_encode_op(p->data + medge_wire_headers(i), &op);
+		at += op.len;
 	}
 	medge_wire_encode_frame(p->data, &f);
 	p = realloc(p, sizeof(*p) + at);

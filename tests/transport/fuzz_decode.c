@@ -18,7 +18,8 @@ static void check_op(const struct medge_op *op, u32 wire_len)
 
 	CHECK(op->opcode < MEDGE_OPCODES);
 	CHECK(!(op->flags & ~MEDGE_OP_FLAGS));
-	CHECK(op->data_off >= MEDGE_HDR_LEN && op->data_off <= wire_len);
+	CHECK(op->hdr_off + sizeof(struct medge_op_hdr) <= op->data_off);
+	CHECK(op->data_off <= wire_len);
 	CHECK(op->len <= wire_len - op->data_off);
 	CHECK(op->offset <= payload && op->len <= payload - op->offset);
 	CHECK(op->op_len <= MEDGE_MSG_MAX);
@@ -35,7 +36,9 @@ static bool op_is_atomic(u8 opcode)
 	return opcode == MEDGE_OP_CMP_SWAP || opcode == MEDGE_OP_FETCH_ADD;
 }
 
-static void check_data(const u8 *buf, u32 len, const struct medge_frame *f)
+/* @linear: of the @len bytes of @buf, those that are there. */
+static void check_data(const u8 *buf, u32 linear, u32 len,
+		       const struct medge_frame *f)
 {
 	struct medge_op op = f->op;
 	u32 n = 1;
@@ -51,10 +54,11 @@ static void check_data(const u8 *buf, u32 len, const struct medge_frame *f)
 	}
 	CHECK_EQ(f->nframes, 1);
 	for (; n < f->nops; n++) {
-		CHECK(medge_wire_next_op(buf, len, &op));
+		medge_wire_next_op(buf, &op);
 		check_op(&op, len);
 		CHECK_EQ(op.op_no, f->op.op_no + n);
 		CHECK_EQ(op.offset, 0);
+		CHECK(!op_is_atomic(op.opcode) || op.data_off + op.len <= linear);
 	}
 }
 
@@ -170,18 +174,13 @@ static void check_encode(const u8 *buf, const struct medge_frame *f)
 		      ack.words * sizeof(ack.bitmap[0])));
 }
 
-int LLVMFuzzerTestOneInput(const u8 *data, size_t len)
+/* Decode may read @linear of the @len bytes, and not a byte more. */
+static enum medge_drop decode(const u8 *data, u32 linear, u32 len)
 {
 	struct medge_frame f;
 	enum medge_drop drop;
-	u32 linear = len;
 	u8 *head;
 
-	if (len > 65535)
-		return 0;
-	if (len >= sizeof(struct medge_frame_hdr))
-		linear = min_t(u32, medge_wire_linear(data, len, len), len);
-	/* What decode may read, and not a byte more. */
 	head = malloc(linear);
 	memcpy(head, data, linear);
 	drop = medge_wire_decode(head, linear, len, &f);
@@ -190,7 +189,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t len)
 	if (!drop) {
 		check_encode(head, &f);
 		if (f.type == MEDGE_FRAME_DATA) {
-			check_data(head, len, &f);
+			check_data(head, linear, len, &f);
 			if (f.nops == 1 && f.op.len)
 				check_cut(head, &f);
 		}
@@ -202,6 +201,19 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t len)
 		}
 	}
 	free(head);
+	return drop;
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t len)
+{
+	u32 linear = len;
+
+	if (len > 65535)
+		return 0;
+	if (len >= sizeof(struct medge_frame_hdr))
+		linear = min_t(u32, medge_wire_linear(data, len, len), len);
+	if (decode(data, linear, len) == MEDGE_DROP_RUNT && linear < len)
+		decode(data, len, len);
 	return 0;
 }
 
@@ -260,6 +272,7 @@ static size_t plausible(struct rng *rng, u8 *buf, size_t max)
 	}
 	if (f.type == MEDGE_FRAME_DATAGRAM)
 		return MEDGE_DATAGRAM_LEN + f.seg_len;
+	at = medge_wire_headers(f.nops);
 	for (i = 0; i < f.nops; i++) {
 		struct medge_op op = {
 			.opcode = rng_below(rng, MEDGE_OPCODES),
@@ -283,11 +296,10 @@ static size_t plausible(struct rng *rng, u8 *buf, size_t max)
 			op.offset = f.seg_len * rng_below(rng, 10);
 			op.op_len += op.offset;
 		}
-		at = round_up(at, 8);
-		if (at + sizeof(struct medge_op_hdr) + op.len > max)
+		if (at + op.len > max)
 			break;
-		medge_wire_encode_op(buf + at, &op);
-		at += sizeof(struct medge_op_hdr) + op.len;
+		medge_wire_encode_op(buf + medge_wire_headers(i), &op);
+		at += op.len;
 	}
 	return at;
 }

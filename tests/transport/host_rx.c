@@ -132,8 +132,7 @@ static void step(struct hold *hold)
 		enum medge_rx_step what;
 
 		what = medge_conn_step(h->conn, pair_now(h->pair), &hold->rx,
-				       hold->packet->data, hold->packet->len,
-				       &hold->piece);
+				       hold->packet->data, &hold->piece);
 		switch (what) {
 		case MEDGE_RX_PLACE:
 			if (!place(hold))
@@ -238,6 +237,22 @@ static void accept(struct host *h, u32 rail, struct packet *p,
 }
 
 /* Decode from a copy that ends where the kernel's linear part ends. */
+static enum medge_drop decode_linear(const struct packet *p, u32 linear,
+				     struct medge_frame *f,
+				     struct medge_ack *ack)
+{
+	enum medge_drop drop;
+	u8 *head;
+
+	head = malloc(linear);
+	memcpy(head, p->data, linear);
+	drop = medge_wire_decode(head, linear, p->len, f);
+	if (!drop && f->type == MEDGE_FRAME_ACK)
+		medge_wire_decode_ack(head, ack);
+	free(head);
+	return drop;
+}
+
 static enum medge_drop decode(const struct packet *p, struct medge_frame *f,
 			      struct medge_ack *ack)
 {
@@ -251,12 +266,10 @@ static enum medge_drop decode(const struct packet *p, struct medge_frame *f,
 	memcpy(head, p->data, first);
 	linear = min(medge_wire_linear(head, first, len), len);
 	free(head);
-	head = malloc(linear);
-	memcpy(head, p->data, linear);
-	drop = medge_wire_decode(head, linear, len, f);
-	if (!drop && f->type == MEDGE_FRAME_ACK)
-		medge_wire_decode_ack(head, ack);
-	free(head);
+	drop = decode_linear(p, linear, f, ack);
+	/* As the kernel does: an atomic's operands may be anywhere behind. */
+	if (drop == MEDGE_DROP_RUNT && linear < len)
+		drop = decode_linear(p, len, f, ack);
 	return drop;
 }
 

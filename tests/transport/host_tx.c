@@ -68,7 +68,7 @@ static struct packet *build_several(struct host *h, const struct medge_tx *tx)
 {
 	struct packet *p = packet_new(tx->len);
 	struct medge_op op = tx->op;
-	u32 at = MEDGE_HDR_LEN, n = 1;
+	u32 at = medge_wire_headers(tx->nops), n = 1;
 
 	memset(p->data, 0, p->len);
 	CHECK_EQ(medge_tx_header(h->conn, tx, p->data), MEDGE_HDR_LEN);
@@ -78,11 +78,8 @@ static struct packet *build_several(struct host *h, const struct medge_tx *tx)
 	while (medge_tx_next_op(h->conn, tx, &op)) {
 		check_tx_op(h, tx, &op);
 		CHECK_EQ(op.op_no, tx->op.op_no + n);
-		n++;
-		at = round_up(at, 8);
-		CHECK(at + sizeof(struct medge_op_hdr) + op.len <= p->len);
-		medge_wire_encode_op(p->data + at, &op);
-		at += sizeof(struct medge_op_hdr);
+		CHECK(n < tx->nops && at + op.len <= p->len);
+		medge_wire_encode_op(p->data + medge_wire_headers(n++), &op);
 		put_request(h, &op, p->data + at);
 		at += op.len;
 	}

@@ -171,7 +171,7 @@ static void place(struct sim_end *e, struct medge_rx *rx, struct packet *p)
 	struct medge_piece piece;
 	enum medge_rx_step step;
 
-	while ((step = medge_conn_step(e->conn, now, rx, p->data, p->len,
+	while ((step = medge_conn_step(e->conn, now, rx, p->data,
 				       &piece)) == MEDGE_RX_PLACE) {
 		flow_of(e)->bytes += piece.op.len;
 		medge_conn_placed(e->conn, now, rx, &piece, MEDGE_NAK_NONE);

@@ -85,7 +85,7 @@ static struct packet *several_packet(u8 nops, const u32 *lens,
 {
 	struct packet *p = packet_new(9000);
 	struct medge_frame f = random_frame(nops, 0);
-	u32 at = sizeof(struct medge_frame_hdr), i;
+	u32 at = medge_wire_headers(nops), i;
 
 	memset(p->data, 0, p->len);
 	medge_wire_encode_frame(p->data, &f);
@@ -93,9 +93,8 @@ static struct packet *several_packet(u8 nops, const u32 *lens,
 		ops[i] = random_op(MEDGE_OP_WRITE, lens[i]);
 		ops[i].len = lens[i];
 		ops[i].op_no = ops[0].op_no + i;
-		at = i ? round_up(at, 8) : at;
-		medge_wire_encode_op(p->data + at, &ops[i]);
-		at += sizeof(struct medge_op_hdr) + lens[i];
+		medge_wire_encode_op(p->data + medge_wire_headers(i), &ops[i]);
+		at += lens[i];
 	}
 	p->len = at;
 	return p;
@@ -248,25 +247,28 @@ static void decode__gives_the_datagram_that_was_encoded(void)
 	}
 }
 
-static void next_op__finds_each_at_a_multiple_of_8(void)
+static void next_op__finds_each(void)
 {
 	static const u32 lens[] = { 0, 1, 7, 8, 9, 0, 63, 64 };
+	u32 at = medge_wire_headers(ARRAY_SIZE(lens));
 	struct medge_op ops[ARRAY_SIZE(lens)], op;
 	struct packet *p = several_packet(ARRAY_SIZE(lens), lens, ops);
 	struct medge_frame f;
 	u32 i;
 
-	CHECK_EQ(medge_wire_linear(p->data, MEDGE_HDR_LEN, p->len), p->len);
-	CHECK_EQ(medge_wire_decode(p->data, p->len, p->len, &f), 0);
+	CHECK_EQ(medge_wire_linear(p->data, MEDGE_HDR_LEN, p->len), at);
+	CHECK_EQ(medge_wire_decode(p->data, at, p->len, &f), 0);
 	op = f.op;
 	for (i = 0;; i++) {
 		same_op(&op, &ops[i]);
-		CHECK(i == 0 || !((op.data_off - sizeof(struct medge_op_hdr)) % 8));
+		CHECK_EQ(op.hdr_off, medge_wire_headers(i));
+		CHECK_EQ(op.data_off, at);
+		at += lens[i];
 		if (i + 1 == ARRAY_SIZE(lens))
 			break;
-		CHECK(medge_wire_next_op(p->data, p->len, &op));
+		medge_wire_next_op(p->data, &op);
 	}
-	CHECK(!medge_wire_next_op(p->data, p->len, &op), "an op behind the last");
+	CHECK_EQ(at, p->len);
 	packet_put(p);
 }
 
@@ -338,12 +340,13 @@ static void decode__superframe_counts_its_frames(void)
 /* One field spoiled: one reason. */
 static void decode__says_why(void)
 {
+	enum { OURS = MEDGE_WIRE_VERSION << 4 };
 	static const struct { u32 at; u8 value; enum medge_drop drop; } cases[] = {
-		{ 0, 0x10, MEDGE_DROP_VERSION },
-		{ 0, 0x30, MEDGE_DROP_VERSION },
-		{ 0, 0x23, MEDGE_DROP_PROBE },
-		{ 0, 0x25, MEDGE_DROP_TYPE },
-		{ 0, 0x2f, MEDGE_DROP_TYPE },
+		{ 0, OURS - 0x10, MEDGE_DROP_VERSION },
+		{ 0, OURS + 0x10, MEDGE_DROP_VERSION },
+		{ 0, OURS + 0x3, MEDGE_DROP_PROBE },
+		{ 0, OURS + 0x5, MEDGE_DROP_TYPE },
+		{ 0, OURS + 0xf, MEDGE_DROP_TYPE },
 		{ 1, 0x80, MEDGE_DROP_FLAGS },
 		{ 1, 0x02, MEDGE_DROP_FLAGS },		/* NACK in a data frame */
 		{ 4, 0, MEDGE_DROP_LENGTH },		/* no ops */
@@ -680,20 +683,29 @@ static void seq__wraps_around(void)
 /* Who gives less than medge_wire_linear() asks for gets no frame. */
 static void decode__of_less_than_is_needed(void)
 {
-	struct medge_frame f = random_frame(2, 0), got;
-	struct medge_op op = random_op(MEDGE_OP_WRITE, 8);
-	enum { AT = sizeof(struct medge_frame_hdr),
-	       NEXT = sizeof(struct medge_op_hdr) + 8 };
-	struct packet *p = packet_new(AT + 2 * NEXT);
+	static const u32 lens[] = { 8, 8 };
+	struct medge_op ops[ARRAY_SIZE(lens)];
+	struct packet *p = several_packet(ARRAY_SIZE(lens), lens, ops);
+	u32 linear = medge_wire_linear(p->data, MEDGE_HDR_LEN, p->len);
 
-	op.len = 8;
-	medge_wire_encode_frame(p->data, &f);
-	medge_wire_encode_op(p->data + AT, &op);
-	op.op_no++;
-	medge_wire_encode_op(p->data + AT + NEXT, &op);
-	CHECK_EQ(medge_wire_decode(p->data, p->len, p->len, &got),
-		 MEDGE_DROP_NONE);
-	CHECK_EQ(medge_wire_decode(p->data, p->len - 1, p->len, &got),
+	CHECK_EQ(decode_exact(p->data, linear, p->len), MEDGE_DROP_NONE);
+	CHECK_EQ(decode_exact(p->data, linear - 1, p->len), MEDGE_DROP_RUNT);
+	packet_put(p);
+}
+
+/* Among several ops, an atomic's operands are to be with the headers, wherever they are. */
+static void decode__of_operands_among_others(void)
+{
+	static const u32 lens[] = { 40, MEDGE_ATOMIC_LEN, 8 };
+	struct medge_op ops[ARRAY_SIZE(lens)];
+	struct packet *p = several_packet(ARRAY_SIZE(lens), lens, ops);
+	u32 need = p->len - lens[2];
+
+	ops[1].opcode = MEDGE_OP_FETCH_ADD;
+	medge_wire_encode_op(p->data + medge_wire_headers(1), &ops[1]);
+	CHECK_EQ(decode_exact(p->data, need, p->len), MEDGE_DROP_NONE);
+	CHECK_EQ(decode_exact(p->data, need - 1, p->len), MEDGE_DROP_RUNT);
+	CHECK_EQ(decode_exact(p->data, medge_wire_headers(3), p->len),
 		 MEDGE_DROP_RUNT);
 	packet_put(p);
 }
@@ -707,7 +719,7 @@ int main(int argc, char **argv)
 	RUN(decode__drops_an_ack_without_all_of_its_words);
 	RUN(decode__gives_the_datagram_that_was_encoded);
 	RUN(decode__says_why_of_a_datagram);
-	RUN(next_op__finds_each_at_a_multiple_of_8);
+	RUN(next_op__finds_each);
 	RUN(decode__truncated_anywhere);
 	RUN(decode__padding_is_ignored);
 	RUN(decode__superframe_counts_its_frames);
@@ -723,5 +735,6 @@ int main(int argc, char **argv)
 	RUN(names__exist_for_every_value);
 	RUN(seq__wraps_around);
 	RUN(decode__of_less_than_is_needed);
+	RUN(decode__of_operands_among_others);
 	return direct_end("test_wire");
 }

@@ -252,6 +252,7 @@ struct medge_rx {
 	u32 op_no;		/* the current op's */
 	u32 offset;		/* of its payload in the op */
 	u32 data_off;		/* and in the frame */
+	u16 hdr_off;		/* of its header there */
 	u8 opcode;
 	u8 state;
 };
@@ -396,7 +397,7 @@ bool medge_conn_farewell(struct medge_conn *c, u64 now, struct medge_tx *tx);
  * medge_tx_header() - encode the headers of a run
  * @buf: MEDGE_HDR_LEN bytes (data) or tx->len bytes (ack); for nops > 1
  *       further op headers come from medge_tx_next_op() and
- *       medge_wire_encode_op(), each at the next multiple of 8
+ *       medge_wire_encode_op(), one behind the other
  * Return: bytes written.
  */
 u32 medge_tx_header(struct medge_conn *c, const struct medge_tx *tx, void *buf);
@@ -430,12 +431,11 @@ enum medge_drop medge_conn_receive(struct medge_conn *c, u64 now, u32 rail,
 /**
  * medge_conn_step() - what to do next with an accepted frame
  * @buf: the frame's bytes, linear as for medge_wire_decode(), unchanged
- * @wire_len: its length
  * @piece: set for MEDGE_RX_PLACE
  */
 enum medge_rx_step medge_conn_step(struct medge_conn *c, u64 now,
 				   struct medge_rx *rx, const void *buf,
-				   u32 wire_len, struct medge_piece *piece);
+				   struct medge_piece *piece);
 
 /* What medge_conn_step() said is to be placed, once more. */
 void medge_conn_piece(const struct medge_rx *rx, const void *buf,

@@ -81,12 +81,13 @@ static void init_rx(struct medge_rx *rx, const struct medge_frame *f, u32 first,
 	rx->parts = min_t(u32, f->parts, count);
 	rx->flags = last ? f->flags : f->flags & ~MEDGE_FRAME_LAST_FLAGS;
 	rx->nops = f->nops;
-	rx->state = f->nops > 1 ? MEDGE_RX_MULTI : 0;
+	rx->state = 0;
 	rx->fence_dist = f->fence_dist;
 	rx->opcode = f->op.opcode;
 	rx->op_no = f->op.op_no;
 	rx->offset = f->op.offset + skip;
 	rx->len = last ? f->op.len - skip : count * f->seg_len;
+	rx->hdr_off = f->op.hdr_off;
 	rx->data_off = f->op.data_off + skip;
 }
 
@@ -352,16 +353,17 @@ static u64 operand_at(const void *buf, u32 off)
 }
 
 /* Go to the next op of a frame with several. */
-static void next_op(struct medge_rx *rx, const void *buf, u32 wire_len)
+static void next_op(struct medge_rx *rx, const void *buf)
 {
-	struct medge_op op = { .data_off = rx->data_off, .len = rx->len };
-	u8 flags = medge_wire_op_flags(buf, rx->data_off);
+	struct medge_op op = {
+		.hdr_off = rx->hdr_off,
+		.data_off = rx->data_off,
+		.len = rx->len,
+	};
+	u8 flags = medge_wire_op_flags(buf, rx->hdr_off);
 
 	rx->state &= ~MEDGE_RX_PIECE;
-	if (!medge_wire_next_op(buf, wire_len, &op)) {
-		rx->nops = 0;
-		return;
-	}
+	medge_wire_next_op(buf, &op);
 	/* The nearest forward fence before the next op is this one, or as far + 1. */
 	if (flags & MEDGE_OP_FENCE_FORWARD)
 		rx->fence_dist = 1;
@@ -371,14 +373,14 @@ static void next_op(struct medge_rx *rx, const void *buf, u32 wire_len)
 	rx->op_no = op.op_no;
 	rx->offset = 0;
 	rx->len = op.len;
+	rx->hdr_off = op.hdr_off;
 	rx->data_off = op.data_off;
 }
 
 void medge_conn_piece(const struct medge_rx *rx, const void *buf,
 		      struct medge_piece *piece)
 {
-	medge_wire_decode_op(buf, rx->state & MEDGE_RX_MULTI ? rx->data_off :
-			     (u32)MEDGE_HDR_LEN, &piece->op);
+	medge_wire_decode_op(buf, rx->hdr_off, &piece->op);
 	piece->op.offset = rx->offset;
 	piece->op.len = rx->len;
 	piece->op.data_off = rx->data_off;
@@ -436,7 +438,7 @@ static enum medge_rx_step step_op(struct medge_conn *c, u64 now,
 
 enum medge_rx_step medge_conn_step(struct medge_conn *c, u64 now,
 				   struct medge_rx *rx, const void *buf,
-				   u32 wire_len, struct medge_piece *piece)
+				   struct medge_piece *piece)
 {
 	while (rx->nops) {
 		enum medge_rx_step step;
@@ -448,7 +450,7 @@ enum medge_rx_step medge_conn_step(struct medge_conn *c, u64 now,
 		}
 		if (!--rx->nops)
 			break;
-		next_op(rx, buf, wire_len);
+		next_op(rx, buf);
 	}
 	return finish(c, now, rx);
 }

@@ -255,7 +255,7 @@ static bool joins(struct medge_conn *c, const struct medge_tx *tx, u32 op_no)
 
 	if (tx->nops == MEDGE_OPS_IN_FRAME || !request_ready(c, op_no))
 		return false;
-	if (round_up(tx->len, 8) + sizeof(struct medge_op_hdr) +
+	if (tx->len + sizeof(struct medge_op_hdr) +
 	    medge_request_payload(&sop->req) > room)
 		return false;
 	if (!c->may_wait)
@@ -277,8 +277,8 @@ static void pack(struct medge_conn *c, struct medge_tx *tx)
 		struct medge_send_op *sop = medge_sop(c, c->op_send);
 
 		start_request(c, c->op_send);
-		tx->len = round_up(tx->len, 8) + sizeof(struct medge_op_hdr) +
-			  medge_request_payload(&sop->req);
+		tx->len += sizeof(struct medge_op_hdr) +
+			   medge_request_payload(&sop->req);
 		c->unsent -= medge_request_payload(&sop->req);
 		tx->nops++;
 		sop->next_index = 1;
@@ -412,13 +412,10 @@ static u32 lost_run(struct medge_conn *c, u32 psn, u32 most)
 /* Length of a frame of several ops, as pack() made it. */
 static u32 packed_len(struct medge_conn *c, u32 op_no, u32 nops)
 {
-	u32 len = MEDGE_HDR_LEN + medge_request_payload(&medge_sop(c, op_no)->req);
+	u32 len = medge_wire_headers(nops);
 
-	while (--nops) {
-		op_no++;
-		len = round_up(len, 8) + sizeof(struct medge_op_hdr) +
-		      medge_request_payload(&medge_sop(c, op_no)->req);
-	}
+	while (nops--)
+		len += medge_request_payload(&medge_sop(c, op_no++)->req);
 	return len;
 }
 

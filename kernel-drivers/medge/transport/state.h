@@ -488,7 +488,6 @@ enum {
 	MEDGE_RX_SETTLED = BIT(0),	/* acknowledged while it is held (RNR) */
 	MEDGE_RX_PIECE = BIT(1),	/* the current op's piece is dealt with */
 	MEDGE_RX_LOOSE = BIT(2),	/* held, but not for its turn */
-	MEDGE_RX_MULTI = BIT(3),	/* several ops in the frame */
 };
 
 enum medge_gate {

@@ -56,10 +56,10 @@ static bool op_is_atomic(u8 opcode)
 }
 
 /* Bytes of a data frame that must be in one piece. */
-static u32 data_linear(u32 nops, u8 opcode, u32 wire_len)
+static u32 data_linear(u32 nops, u8 opcode)
 {
 	if (nops > 1)
-		return wire_len;
+		return medge_wire_headers(nops);
 	return MEDGE_HDR_LEN + (op_is_atomic(opcode) ? MEDGE_ATOMIC_LEN : 0);
 }
 
@@ -81,24 +81,25 @@ u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len)
 	oh.opcode = MEDGE_OP_WRITE;
 	if (buf_len >= MEDGE_HDR_LEN)
 		memcpy(&oh, buf + sizeof(fh), sizeof(oh));
-	return data_linear(be32_to_cpu(fh.nops_qpn) >> 24, oh.opcode, wire_len);
+	return data_linear(be32_to_cpu(fh.nops_qpn) >> 24, oh.opcode);
 }
 
-u8 medge_wire_op_flags(const void *buf, u32 data_off)
+u8 medge_wire_op_flags(const void *buf, u32 hdr_off)
 {
 	struct medge_op_hdr oh;
 
-	memcpy(&oh, buf + data_off - sizeof(oh), sizeof(oh));
+	memcpy(&oh, buf + hdr_off, sizeof(oh));
 	return oh.flags;
 }
 
-void medge_wire_decode_op(const void *buf, u32 data_off, struct medge_op *op)
+void medge_wire_decode_op(const void *buf, u32 hdr_off, struct medge_op *op)
 {
 	struct medge_op_hdr oh;
 
-	memcpy(&oh, buf + data_off - sizeof(oh), sizeof(oh));
+	memcpy(&oh, buf + hdr_off, sizeof(oh));
 	op->opcode = oh.opcode;
 	op->flags = oh.flags;
+	op->hdr_off = hdr_off;
 	op->len = be16_to_cpu(oh.len);
 	op->op_no = be32_to_cpu(oh.op_no);
 	op->op_len = be32_to_cpu(oh.op_len);
@@ -106,7 +107,6 @@ void medge_wire_decode_op(const void *buf, u32 data_off, struct medge_op *op)
 	op->addr = be64_to_cpu(oh.addr);
 	op->rkey = be32_to_cpu(oh.rkey);
 	op->imm = oh.imm;
-	op->data_off = data_off;
 }
 
 /* What is checked of each op, alone in its frame or not. */
@@ -162,7 +162,7 @@ static enum medge_drop check_run(struct medge_frame *f)
 }
 
 /* Several ops in one frame: whole requests with consecutive numbers. */
-static enum medge_drop check_ops(const void *buf, u32 wire_len,
+static enum medge_drop check_ops(const void *buf, u32 buf_len, u32 wire_len,
 				 struct medge_frame *f)
 {
 	struct medge_op op = f->op;
@@ -175,8 +175,7 @@ static enum medge_drop check_ops(const void *buf, u32 wire_len,
 		enum medge_drop drop = MEDGE_DROP_NONE;
 
 		if (i) {
-			if (!medge_wire_next_op(buf, wire_len, &op))
-				return MEDGE_DROP_RUNT;
+			medge_wire_next_op(buf, &op);
 			drop = check_op(&op, wire_len);
 		}
 		if (drop)
@@ -187,6 +186,8 @@ static enum medge_drop check_ops(const void *buf, u32 wire_len,
 			return MEDGE_DROP_MISMATCH;
 		if (op.offset || op.len != op_payload(&op))
 			return MEDGE_DROP_LENGTH;
+		if (op_is_atomic(op.opcode) && op.data_off + op.len > buf_len)
+			return MEDGE_DROP_RUNT;
 	}
 	return MEDGE_DROP_NONE;
 }
@@ -202,13 +203,16 @@ static enum medge_drop decode_data(const void *buf, u32 buf_len, u32 wire_len,
 		return MEDGE_DROP_LENGTH;
 	if (f->flags & ~MEDGE_FRAME_DATA_FLAGS)
 		return MEDGE_DROP_FLAGS;
-	medge_wire_decode_op(buf, MEDGE_HDR_LEN, &f->op);
+	medge_wire_decode_op(buf, sizeof(struct medge_frame_hdr), &f->op);
+	f->op.data_off = medge_wire_headers(f->nops);
+	if (f->op.data_off > buf_len)
+		return MEDGE_DROP_RUNT;
 	drop = check_op(&f->op, wire_len);
 	if (drop)
 		return drop;
-	if (buf_len < data_linear(f->nops, f->op.opcode, wire_len))
+	if (buf_len < data_linear(f->nops, f->op.opcode))
 		return MEDGE_DROP_RUNT;
-	return f->nops == 1 ? check_run(f) : check_ops(buf, wire_len, f);
+	return f->nops == 1 ? check_run(f) : check_ops(buf, buf_len, wire_len, f);
 }
 
 /* It has a header of its own, of which @f gets what all frames have. */
@@ -338,15 +342,10 @@ enum medge_drop medge_wire_decode(const void *buf, u32 buf_len, u32 wire_len,
 	}
 }
 
-bool medge_wire_next_op(const void *buf, u32 wire_len, struct medge_op *op)
+void medge_wire_next_op(const void *buf, struct medge_op *op)
 {
-	u32 next = round_up(op->data_off + op->len, 8);
-
-	if (wire_len < sizeof(struct medge_op_hdr) ||
-	    next > wire_len - sizeof(struct medge_op_hdr))
-		return false;
-	medge_wire_decode_op(buf, next + sizeof(struct medge_op_hdr), op);
-	return true;
+	op->data_off += op->len;
+	medge_wire_decode_op(buf, op->hdr_off + sizeof(struct medge_op_hdr), op);
 }
 
 void medge_wire_decode_ack(const void *buf, struct medge_ack *ack)

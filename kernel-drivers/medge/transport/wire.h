@@ -2,8 +2,8 @@
 /*
  * The wire format: what stands behind the Ethernet header of a medge frame.
  *
- *   data frame    medge_frame_hdr, then nops times { medge_op_hdr, payload },
- *                 each op but the first starting at a multiple of 8 bytes
+ *   data frame    medge_frame_hdr, then nops times medge_op_hdr, then the payload
+ *                 of each, one behind the other
  *   ack frame     medge_frame_hdr, medge_ack_hdr
  *   datagram      medge_datagram_hdr, payload: of no connection
  *   probe, reply  medge_probe_hdr: between nodes, of no connection
@@ -24,7 +24,7 @@
 #include "env.h"
 
 enum {
-	MEDGE_WIRE_VERSION = 2,
+	MEDGE_WIRE_VERSION = 3,
 	/* IEEE 802 local experimental EtherType 2 */
 	MEDGE_ETHERTYPE = 0x88b6,
 	MEDGE_MAX_RAILS = 64,
@@ -147,7 +147,7 @@ enum medge_op_flags {
 };
 
 /**
- * struct medge_op_hdr - in front of each op's payload
+ * struct medge_op_hdr - what an op's payload is
  * @opcode: enum medge_opcode
  * @flags: enum medge_op_flags
  * @len: payload bytes of this op in this frame (or in this uncut superframe)
@@ -202,6 +202,12 @@ enum {
 };
 
 static_assert(MEDGE_HDR_LEN <= 64);
+
+/* Of a data frame of @nops: its headers, and so where the first payload begins. */
+static inline u32 medge_wire_headers(u32 nops)
+{
+	return sizeof(struct medge_frame_hdr) + nops * sizeof(struct medge_op_hdr);
+}
 
 /* Why a request was refused: struct medge_ack_hdr.nak (IBTA 9.7.5.2.8). */
 enum medge_nak {
@@ -463,6 +469,7 @@ enum medge_drop {
 struct medge_op {
 	u8 opcode;
 	u8 flags;
+	u16 hdr_off;		/* of its header, from the frame header */
 	u32 op_no;
 	u32 op_len;
 	u32 offset;
@@ -558,8 +565,10 @@ struct medge_probe {
  * @buf_len: how many of them there are, at least sizeof(struct medge_frame_hdr)
  * @wire_len: length of the frame (Ethernet padding may be included)
  *
- * The whole frame if it carries several ops or is an acknowledgment, the operands too
- * of an atomic, otherwise the headers. The result may exceed @wire_len: then it is a runt.
+ * All of an acknowledgment, otherwise the headers, and the operands of an atomic that is
+ * alone in its frame. The result may exceed @wire_len: then it is a runt. Operands among
+ * several ops are rare, and may be anywhere behind: decoding takes the frame for a runt
+ * where they are not in the piece, and wants all of it.
  */
 u32 medge_wire_linear(const void *buf, u32 buf_len, u32 wire_len);
 
@@ -584,13 +593,13 @@ static inline u32 medge_wire_seg_len(const void *hdr)
 	return be16_to_cpu(fh->seg_len);
 }
 
-/* Decode the op header that ends at @data_off of a frame; checks nothing. */
-void medge_wire_decode_op(const void *buf, u32 data_off, struct medge_op *op);
+/* Decode the op header at @hdr_off of a frame; checks nothing, and sets no @data_off. */
+void medge_wire_decode_op(const void *buf, u32 hdr_off, struct medge_op *op);
 /* Of it only the flags. */
-u8 medge_wire_op_flags(const void *buf, u32 data_off);
+u8 medge_wire_op_flags(const void *buf, u32 hdr_off);
 
-/* The op behind @op in the same (decoded, unchanged) frame; false: none. */
-bool medge_wire_next_op(const void *buf, u32 wire_len, struct medge_op *op);
+/* The op behind @op, which is not the last, in the same frame; checks nothing. */
+void medge_wire_next_op(const void *buf, struct medge_op *op);
 
 /* Decode the second header of a frame of type ACK that decoded well. */
 void medge_wire_decode_ack(const void *buf, struct medge_ack *ack);
