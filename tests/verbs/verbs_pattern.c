@@ -78,7 +78,7 @@ static struct {
 	uint64_t seed;
 	uint64_t rounds;
 	uint64_t seconds;
-	uint64_t max;
+	uint64_t min, max;
 	int lanes;
 	int depth;
 	bool use[MEMORIES];
@@ -193,6 +193,8 @@ static size_t random_len(size_t max_inline)
 		len = rng_below(&rng, opt.max + 1);
 		break;
 	}
+	if (len < opt.min)
+		len = opt.min + rng_below(&rng, opt.max - opt.min + 1);
 	return len > opt.max ? opt.max : len;
 }
 
@@ -730,7 +732,7 @@ static void run_round(struct lane *lanes, uint8_t *scratch)
 static void usage(void)
 {
 	fputs("usage: verbs_pattern [--seed N] [--rounds N] [--time SECONDS] [--qps N]\n"
-	      "         [--depth N] [--max BYTES] [--memory strict|relaxed|both]\n"
+	      "         [--depth N] [--min BYTES] [--max BYTES] [--memory strict|relaxed|both]\n"
 	      "         [--no-imm] [--no-reads] [--no-sends] [--no-fences] [--no-overlap] [--no-late]\n"
 	      "         [--huge]    memory in huge pages\n"
 	      "DEV_A, GID_A, DEV_B and GID_B are taken from the environment. SIGINT: no round after this one.\n",
@@ -756,7 +758,8 @@ static void parse(int argc, char **argv)
 	static const struct option options[] = {
 		{ "seed", 1, NULL, 's' },	{ "rounds", 1, NULL, 'r' },
 		{ "time", 1, NULL, 't' },	{ "qps", 1, NULL, 'q' },
-		{ "depth", 1, NULL, 'd' },	{ "max", 1, NULL, 'm' },
+		{ "depth", 1, NULL, 'd' },
+		{ "min", 1, NULL, 'n' },	{ "max", 1, NULL, 'm' },
 		{ "memory", 1, NULL, 'M' },	{ "no-imm", 0, NULL, 'I' },
 		{ "no-reads", 0, NULL, 'R' },	{ "no-sends", 0, NULL, 'S' },
 		{ "no-fences", 0, NULL, 'F' },	{ "no-overlap", 0, NULL, 'O' },
@@ -775,6 +778,7 @@ static void parse(int argc, char **argv)
 		case 'q': opt.lanes = number(optarg, 1, MAX_LANES); break;
 		case 'd': opt.depth = number(optarg, 1, MAX_OPS); break;
 		case 'm': opt.max = number(optarg, 1, 1 << 30); break;
+		case 'n': opt.min = number(optarg, 0, 1 << 30); break;
 		case 'M':
 			opt.use[STRICT] = strcmp(optarg, "relaxed");
 			opt.use[RELAXED] = strcmp(optarg, "strict");
@@ -793,7 +797,7 @@ static void parse(int argc, char **argv)
 		default: usage();
 		}
 	}
-	if (optind != argc)
+	if (optind != argc || opt.min > opt.max)
 		usage();
 	opt.seed = rng_seed(seed);
 	if (opt.seconds)

@@ -36,6 +36,9 @@ pattern() {
 	run "verbs_pattern" 120 "$p" --seed "$((SEED + 1))" --rounds "$rounds" "${fences[@]}"
 	run "verbs_pattern --qps 16" 120 "$p" --seed "$((SEED + 2))" --rounds "$((rounds / 4))" --qps 16 "${fences[@]}"
 	run "verbs_pattern --max 200" 120 "$p" --seed "$((SEED + 3))" --rounds "$((rounds * 4))" --max 200 "${fences[@]}"
+	# Ops that share frames, in pages of their own, and in more pieces than a frame has room for.
+	run "verbs_pattern --min 1 KiB --max 2 KiB" 120 "$p" --seed "$((SEED + 7))" --rounds "$rounds" --min 1024 --max 2048 \
+		--no-reads "${fences[@]}"
 	run "verbs_pattern --max 64 MiB" 120 "$p" --seed "$((SEED + 4))" --rounds 5 --qps 1 --max 67108864 "${fences[@]}"
 	run "verbs_pattern --memory strict" 120 "$p" --seed "$((SEED + 5))" --rounds "$rounds" --memory strict "${fences[@]}"
 	run "verbs_pattern --memory relaxed" 120 "$p" --seed "$((SEED + 6))" --rounds "$rounds" --memory relaxed "${fences[@]}"
