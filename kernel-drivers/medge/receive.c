@@ -53,6 +53,7 @@ static enum medge_drop decode(struct sk_buff *skb, struct medge_frame *f)
 	if (!pskb_may_pull(skb, min(linear, skb->len)))
 		return MEDGE_DROP_RUNT;
 	drop = medge_wire_decode(skb->data, skb_headlen(skb), skb->len, f);
+	/* Unless it wants operands that are behind what we have given it. */
 	if (likely(drop != MEDGE_DROP_RUNT) || !skb_is_nonlinear(skb) ||
 	    skb_linearize(skb))
 		return drop;
