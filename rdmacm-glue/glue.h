@@ -65,7 +65,7 @@ struct work {
 	bool inlined;
 	bool quiet;			/* the next one, tied to it, tells */
 	bool tied;			/* fails if the one before does */
-	int8_t slot;			/* its data is in this slot, or -1 */
+	int16_t slot;			/* its data is in this slot, or -1 */
 	int8_t grant;			/* lent by the peer, or -1 */
 	uint32_t tag;
 	uint32_t size;
@@ -78,7 +78,7 @@ struct work {
 };
 static_assert(sizeof(struct work) == CACHE_LINE, "a line");
 static_assert(GLUE_MAX_OPERATION <= UINT32_MAX, "work.size");
-static_assert(SLOTS <= INT8_MAX && GRANTS <= INT8_MAX, "work.slot, work.grant");
+static_assert(SLOTS <= INT16_MAX && GRANTS <= INT8_MAX, "work.slot, work.grant");
 
 enum connection_state {
 	CONNECTION_STARTING,
