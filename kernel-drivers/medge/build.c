@@ -363,34 +363,7 @@ static void mark_superframe(struct sk_buff *skb, const struct medge_tx *tx,
 	si->gso_type = SKB_GSO_FRAGLIST;
 }
 
-/* One op's frame, or a run of them. */
-static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
-			    struct sk_buff **skbp)
-{
-	bool copied = tx->is_atomic || is_copied(qp, &tx->op);
-	u32 len = tx->op.len;
-	struct payload p __uninitialized;
-	struct sk_buff *skb;
-	void *hdr;
-
-	skb = medge_build_skb(qp, MEDGE_HDR_LEN + (copied ? len : 0));
-	*skbp = skb;
-	if (!skb)
-		return NO_MEMORY;
-	hdr = skb_put(skb, MEDGE_HDR_LEN);
-	medge_tx_header(qp->conn, tx, hdr);
-	if (tx->nframes > 1)
-		mark_superframe(skb, tx, medge_wire_seg_len(hdr));
-	if (!copied)
-		return add_payload(qp, tx, skb);
-	if (!len)
-		return BUILT;
-	payload_find(qp, tx, &tx->op, &p);
-	return payload_end(qp, &tx->op, &p,
-			   payload_read(&p, skb_put(skb, len), len));
-}
-
-/* The payload of one of several ops, in the same piece as the headers. */
+/* The payload of @op, in the same piece as the headers. */
 static enum build add_copied(struct medge_qp *qp, const struct medge_tx *tx,
 			     const struct medge_op *op, struct sk_buff *skb)
 {
@@ -403,7 +376,30 @@ static enum build add_copied(struct medge_qp *qp, const struct medge_tx *tx,
 			   payload_read(&p, skb_put(skb, op->len), op->len));
 }
 
-/* ... in pages of its own. Where those cannot be used, the frame is built anew: NO_PAGES. */
+/* One op's frame, or a run of them. */
+static enum build build_run(struct medge_qp *qp, const struct medge_tx *tx,
+			    struct sk_buff **skbp)
+{
+	bool copied = tx->is_atomic || is_copied(qp, &tx->op);
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = medge_build_skb(qp, MEDGE_HDR_LEN + (copied ? tx->op.len : 0));
+	*skbp = skb;
+	if (!skb)
+		return NO_MEMORY;
+	hdr = skb_put(skb, MEDGE_HDR_LEN);
+	medge_tx_header(qp->conn, tx, hdr);
+	if (tx->nframes > 1)
+		mark_superframe(skb, tx, medge_wire_seg_len(hdr));
+	return copied ? add_copied(qp, tx, &tx->op, skb) :
+			add_payload(qp, tx, skb);
+}
+
+/*
+ * The payload of one of several ops, in pages of its own. Where those cannot be used, the
+ * frame is built anew: NO_PAGES.
+ */
 static enum build add_attached(struct medge_qp *qp, const struct medge_tx *tx,
 			       const struct medge_op *op, struct sk_buff *skb)
 {
