@@ -110,7 +110,7 @@ void medge_wire_decode_op(const void *buf, u32 hdr_off, struct medge_op *op)
 }
 
 /* What is checked of each op, alone in its frame or not. */
-static enum medge_drop check_op(const struct medge_op *op, u32 wire_len)
+static enum medge_drop check_op(const struct medge_op *op, u32 buf_len, u32 wire_len)
 {
 	u32 payload = op_payload(op);
 
@@ -134,6 +134,9 @@ static enum medge_drop check_op(const struct medge_op *op, u32 wire_len)
 		return MEDGE_DROP_FLAGS;
 	if (op->offset > payload || op->len > payload - op->offset)
 		return MEDGE_DROP_OFFSET;
+	/* Operands are read where they are. */
+	if (op_is_atomic(op->opcode) && op->data_off + op->len > buf_len)
+		return MEDGE_DROP_RUNT;
 	return MEDGE_DROP_NONE;
 }
 
@@ -176,7 +179,7 @@ static enum medge_drop check_ops(const void *buf, u32 buf_len, u32 wire_len,
 
 		if (i) {
 			medge_wire_next_op(buf, &op);
-			drop = check_op(&op, wire_len);
+			drop = check_op(&op, buf_len, wire_len);
 		}
 		if (drop)
 			return drop;
@@ -186,8 +189,6 @@ static enum medge_drop check_ops(const void *buf, u32 buf_len, u32 wire_len,
 			return MEDGE_DROP_MISMATCH;
 		if (op.offset || op.len != op_payload(&op))
 			return MEDGE_DROP_LENGTH;
-		if (op_is_atomic(op.opcode) && op.data_off + op.len > buf_len)
-			return MEDGE_DROP_RUNT;
 	}
 	return MEDGE_DROP_NONE;
 }
@@ -207,11 +208,9 @@ static enum medge_drop decode_data(const void *buf, u32 buf_len, u32 wire_len,
 	f->op.data_off = medge_wire_headers(f->nops);
 	if (f->op.data_off > buf_len)
 		return MEDGE_DROP_RUNT;
-	drop = check_op(&f->op, wire_len);
+	drop = check_op(&f->op, buf_len, wire_len);
 	if (drop)
 		return drop;
-	if (buf_len < data_linear(f->nops, f->op.opcode))
-		return MEDGE_DROP_RUNT;
 	return f->nops == 1 ? check_run(f) : check_ops(buf, buf_len, wire_len, f);
 }
 
