@@ -204,10 +204,11 @@ static u64 tasks_had(int cpu)
 }
 
 /*
- * Tasks had @ns of this CPU. Return: of late they have had so much that it can no
- * longer be said to idle. One tick may well find a worker that is soon gone.
+ * Tasks had @ns of this CPU. If of late they have had so much that it can no longer be
+ * said to idle, there are no streams for a while. One tick may well find a worker that
+ * is soon gone.
  */
-static bool is_shared(struct medge_poller *poller, u64 ns)
+static void note_shared(struct medge_poller *poller, u64 ns)
 {
 	if (time_after(jiffies, poller->lent_since +
 			       msecs_to_jiffies(MEDGE_STREAM_REST_MS))) {
@@ -215,13 +216,7 @@ static bool is_shared(struct medge_poller *poller, u64 ns)
 		poller->lent = 0;
 	}
 	poller->lent += ns;
-	return poller->lent >= MEDGE_STREAM_LENT_MS * NSEC_PER_MSEC;
-}
-
-/* Others had @ns of this CPU: there are no streams for a while, if that was too much. */
-static void note_shared(struct medge_poller *poller, u64 ns)
-{
-	if (!is_shared(poller, ns))
+	if (poller->lent < MEDGE_STREAM_LENT_MS * NSEC_PER_MSEC)
 		return;
 	WRITE_ONCE(poller->rested,
 		   jiffies + msecs_to_jiffies(MEDGE_STREAM_REST_MS));
