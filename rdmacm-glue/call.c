@@ -182,7 +182,7 @@ static void take(struct glue_connection *c, const struct arrival *a)
 
 void call_arrived(struct glue_connection *c, const struct arrival *a)
 {
-	if (c->given && !c->num_early) {
+	if (c->given && !c->num_early && !c->glue->later) {
 		take(c, a);
 		return;
 	}

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "glue.h"
 
@@ -18,6 +19,7 @@ enum {
 	/* For the CM's own steps; the program's patience is glue_request_connection()'s. */
 	RESOLVE_MS = 2000,
 	BYE_MS = 500,
+	LOOK_US = 50,
 	REASON_MS = 500,
 	BACKLOG = 128,
 	MAX_READS = 16,
@@ -632,11 +634,46 @@ struct glue_connection *glue_request_connection(struct glue *g,
 	return c;
 }
 
+static int ms_left(uint64_t until_ms)
+{
+	uint64_t now = now_ms();
+
+	return now < until_ms ? (int)(until_ms - now) : 0;
+}
+
+/*
+ * The peer shall have all that was started. Its agent and its device see to
+ * that, whether its program polls or not; ours is here, and may be in a handler.
+ */
+static void finish_work(struct glue_connection *c, uint64_t until_ms)
+{
+	while (!work_is_all_done(c) && c->state == CONNECTION_OPEN &&
+	       ms_left(until_ms)) {
+		event_poll_for_later(c->glue);
+		if (!work_is_all_done(c))
+			usleep(LOOK_US);
+	}
+}
+
+/*
+ * An iWARP device is done with what TCP has taken, and who hears the farewell
+ * may be faster than the data. What it reads comes after all that was sent.
+ */
+static void finish_sent(struct glue_connection *c, uint64_t until_ms)
+{
+	finish_work(c, until_ms);
+	if (!c->glue->iwarp || !work_is_all_done(c) ||
+	    c->state != CONNECTION_OPEN)
+		return;
+	work_read_mailbox(c);
+	finish_work(c, until_ms);
+}
+
 /* So that the peer knows that it is wished, and no accident. */
-static void say_bye(struct glue_connection *c)
+static void say_bye(struct glue_connection *c, uint64_t until_ms)
 {
 	struct control bye = { .type = CONTROL_BYE };
-	struct timespec deadline = deadline_in(BYE_MS);
+	struct timespec deadline = deadline_in(ms_left(until_ms));
 	uint32_t seen;
 
 	if (c->state != CONNECTION_OPEN)
@@ -652,9 +689,13 @@ static void say_bye(struct glue_connection *c)
 
 int glue_disconnect(struct glue_connection *c)
 {
+	uint64_t until;
+
 	if (!node_is_ours(c->glue))
 		return -ECHILD;
-	say_bye(c);
+	until = now_ms() + BYE_MS;
+	finish_sent(c, until);
+	say_bye(c, until);
 	doom(c);
 	return 0;
 }

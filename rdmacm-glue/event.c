@@ -6,7 +6,7 @@
 
 #include "glue.h"
 
-enum { BATCH = 16, SOON_MS = 1 };
+enum { SOON_MS = 1 };
 
 static __thread struct glue *in_handler;
 
@@ -112,23 +112,51 @@ static void completed(struct glue *g, const struct ibv_wc *wc)
 	call_arrived(c, &arrival);
 }
 
+/*
+ * With polling held. A handler that ends a connection takes the rest of the
+ * batch, and overwrites it: see event_poll_for_later().
+ */
+static void take_batch(struct glue *g)
+{
+	const struct ibv_wc *wc;
+	int done;
+
+	while (g->batch_at < g->batch_num) {
+		wc = &g->batch[g->batch_at];
+		done = work_done(g, wc, g->batch_num - g->batch_at);
+		g->batch_at += done ? done : 1;
+		if (!done)
+			completed(g, wc);
+	}
+}
+
 /* Returns how much there was. With polling held. */
 static int poll_batch(struct glue *g)
 {
-	struct ibv_wc wc[BATCH];
-	int n, i;
+	int n = ibv_poll_cq(g->cq, POLL_BATCH, g->batch);
 
-	if (g->early)
-		call_early(g);
-	n = ibv_poll_cq(g->cq, BATCH, wc);
-	for (i = 0; i < n;) {
-		int done = work_done(g, &wc[i], n - i);
-
-		if (!done)
-			completed(g, &wc[i++]);
-		i += done;
-	}
+	g->batch_at = 0;
+	g->batch_num = n;
+	take_batch(g);
 	return n < 0 ? 0 : n;
+}
+
+void event_poll_for_later(struct glue *g)
+{
+	bool polls = in_handler == g;
+
+	if (!polls && pthread_mutex_trylock(&g->polling))
+		return;
+	g->later = true;
+	take_batch(g);
+	while (poll_batch(g))
+		;
+	g->later = false;
+	/* Who sleeps, now or next, will not hear of it from the device. */
+	if (g->early && (polls || g->sleepers))
+		wake(g->wake_poller);
+	if (!polls)
+		pthread_mutex_unlock(&g->polling);
 }
 
 /* All that came over them has been told: tell that they are lost. */
@@ -162,6 +190,8 @@ static bool progress(struct glue *g, bool *taken)
 	*taken = pthread_mutex_trylock(&g->polling);
 	if (*taken)
 		return false;
+	if (g->early)
+		call_early(g);
 	n = poll_batch(g);
 	pthread_mutex_unlock(&g->polling);
 	if (!n && g->lost_untold)

@@ -175,7 +175,10 @@ struct glue_connection {
 	uint32_t assembled;
 	uint32_t assembled_total;	/* as its first part said */
 	uint16_t assembled_handler;
-	/* What came before the program had the connection, oldest first. */
+	/*
+	 * What came when no handler could run, oldest first: before the program
+	 * had the connection, or while it was ending another one.
+	 */
 	struct arrival early[SLOTS];
 	uint32_t num_early;
 
@@ -190,6 +193,7 @@ struct mailbox {
 	_Atomic uint32_t consumed;	/* the peer of our sends */
 	uint32_t pad[15];
 	uint32_t report;		/* what we write to the peer's */
+	uint32_t last_read;		/* of the peer's, see glue_disconnect() */
 };
 
 struct handler {
@@ -197,7 +201,7 @@ struct handler {
 	void *context;
 };
 
-enum { MAX_RAILS = 65 };
+enum { MAX_RAILS = 65, POLL_BATCH = 16 };
 
 struct rail {
 	int index;
@@ -223,6 +227,9 @@ struct glue {
 	struct ibv_cq *cq;
 	unsigned int unacked_cq_events;
 	struct handler handlers[GLUE_HANDLERS];
+	struct ibv_wc batch[POLL_BATCH];	/* what is found, */
+	int batch_at, batch_num;	/* and what is left of it */
+	bool later;			/* what arrives is put aside */
 
 	/* The agent's. */
 	pthread_t agent;
@@ -359,6 +366,10 @@ bool work_has_room(struct glue_connection *c, uint32_t num, bool sends);
 struct work *work_new(struct glue_connection *c, uint64_t *handle);
 /* Without. What @n of its completions, all of WR_WORK and successes, tell. */
 void work_complete(struct glue_connection *c, const struct ibv_wc *wc, int n);
+/* Has all that was started been completed? */
+bool work_is_all_done(struct glue_connection *c);
+/* Reads a word of the peer's mailbox. Takes a place, which must be free. */
+void work_read_mailbox(struct glue_connection *c);
 
 /* call.c, with glue.polling held */
 void call_arrived(struct glue_connection *c, const struct arrival *arrival);
@@ -369,6 +380,11 @@ size_t call_fill_notification(struct glue_connection *c, int slot,
 			      uint32_t tag);
 
 /* event.c */
+/*
+ * Looks at what the device has completed, and puts aside what arrived: no
+ * handler runs. Nothing happens if another thread polls.
+ */
+void event_poll_for_later(struct glue *g);
 void event_put(struct glue *g, const struct glue_event *event);
 /* Those of a connection that is given up are not for anybody. */
 void event_forget(struct glue *g, const struct glue_connection *c);

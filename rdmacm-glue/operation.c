@@ -355,6 +355,34 @@ void work_complete(struct glue_connection *c, const struct ibv_wc *wc, int n)
 	pthread_mutex_unlock(&c->lock);
 }
 
+bool work_is_all_done(struct glue_connection *c)
+{
+	bool all;
+
+	pthread_mutex_lock(&c->lock);
+	all = c->completed == c->issued;
+	pthread_mutex_unlock(&c->lock);
+	return all;
+}
+
+void work_read_mailbox(struct glue_connection *c)
+{
+	uint64_t handle;
+	struct work *w;
+
+	pthread_mutex_lock(&c->lock);
+	w = work_new(c, &handle);
+	w->kind = WORK_READ;
+	w->state = WORK_HAS_KEY;
+	w->size = sizeof(c->mailbox->last_read);
+	w->local = &c->mailbox->last_read;
+	w->local_key = c->mailbox_mr->lkey;
+	w->remote = c->peer_mailbox;
+	w->remote_key = c->peer_mailbox_key;
+	work_pump(c);
+	pthread_mutex_unlock(&c->lock);
+}
+
 /* Where the device finds, or leaves, the local data. */
 static int prepare_local(struct glue_connection *c, struct work *w)
 {

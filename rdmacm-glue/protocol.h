@@ -10,7 +10,7 @@
 
 enum {
 	HELLO_MAGIC = 0x65756c67,
-	HELLO_VERSION = 1,
+	HELLO_VERSION = 2,
 };
 
 /*
@@ -31,7 +31,7 @@ struct hello {
 	uint8_t reserved;
 	uint64_t token;			/* makes a pair of two halves */
 	uint64_t word;			/* options.hello */
-	/* Where the peer of a HALF_DATA counts our calls it has consumed. */
+	/* Where the peer of a HALF_DATA counts our calls it has consumed; it may read there, too. */
 	uint64_t mailbox;
 	uint32_t mailbox_key;
 	uint32_t credits;		/* receives posted for the peer */

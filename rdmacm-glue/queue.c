@@ -227,7 +227,8 @@ static int create_memory(struct glue_connection *c)
 				  IBV_ACCESS_LOCAL_WRITE);
 	c->mailbox_mr = ibv_reg_mr(g->pd, c->mailbox, sizeof(*c->mailbox),
 				   IBV_ACCESS_LOCAL_WRITE |
-				   IBV_ACCESS_REMOTE_WRITE);
+				   IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ);
 	if (!c->memory_mr || !c->mailbox_mr)
 		return errno;
 	for (i = 0; i < SLOTS; i++)

@@ -88,8 +88,10 @@ struct glue_connection *glue_request_connection(struct glue *glue,
 						uint16_t port, int timeout_ms);
 
 /*
- * End a connection, and give it up. Operations that were not completed may be
- * performed or not. The peer gets GLUE_EVENT_DISCONNECTED with error 0.
+ * End a connection, and give it up. It waits, up to half a second, until the
+ * peer has all operations and calls that were started; after that they may be
+ * performed or not. Handlers run only in glue_query_event(), as always. The peer
+ * gets what was sent, then GLUE_EVENT_DISCONNECTED with error 0.
  * Errors: none but ECHILD. In a handler: only of the handler's connection.
  */
 int glue_disconnect(struct glue_connection *connection);

@@ -107,18 +107,32 @@ static bool call(struct node *n, int to)
 	return true;
 }
 
+/* Who has our word and all others' may go. */
+static void hear(struct node *n)
+{
+	struct glue_event event = next_event(n->g, 0);
+
+	if (!event.type)
+		return;
+	EXPECT(event.type, GLUE_EVENT_DISCONNECTED);
+	EXPECT(event.error, 0);
+	n->gone++;
+}
+
 static void say_done(struct node *n, int to)
 {
 	uint64_t args[GLUE_ARGS] = { n->sent[to] };
+	int r;
 
-	EXPECT(UNTIL_ROOM(n->g, glue_call(n->peers[to], DONE, args, NULL, 0)), 0);
+	while ((r = glue_call(n->peers[to], DONE, args, NULL, 0)) == -EAGAIN)
+		hear(n);
+	EXPECT(r, 0);
 }
 
 static void run(struct node *n)
 {
 	uint64_t left = n->calls * (n->num - 1);
 	uint64_t news = now_ms(), seen = 0, now;
-	struct glue_event event;
 	int to = n->rank, i;
 
 	while (left) {
@@ -134,13 +148,7 @@ static void run(struct node *n)
 			say_done(n, i);
 	}
 	while (n->done < n->num - 1) {
-		/* Who has our word and all others' may go. */
-		event = next_event(n->g, 0);
-		if (event.type) {
-			EXPECT(event.type, GLUE_EVENT_DISCONNECTED);
-			EXPECT(event.error, 0);
-			n->gone++;
-		}
+		hear(n);
 		now = now_ms();
 		if (n->bytes != seen)
 			news = now;
@@ -180,7 +188,7 @@ int main(int argc, char **argv)
 	       n.rank, n.num, (unsigned long long)n.calls,
 	       (unsigned long long)n.bytes,
 	       (unsigned long long)(now_ms() - began));
-	/* The others may still want our last reports. */
+	/* Of each two nodes, the higher rank ends their connection. */
 	for (i = 0; i < n.rank; i++)
 		glue_disconnect(n.peers[i]);
 	for (i = n.rank + 1 + n.gone; i < n.num; i++)

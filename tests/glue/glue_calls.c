@@ -20,6 +20,10 @@ enum {
 	PORT = 7480,
 	MEGA = 1 << 20,
 	AREA = MEGA + 4096,
+	/* The peer's 64 receives of 8 KiB, and headers, take so many calls. */
+	FAREWELL_SIZE = 48 << 10,
+	FAREWELL_CALLS = 9,
+	FAREWELLS = 20,
 };
 
 /* What the server does when called. */
@@ -32,16 +36,26 @@ enum {
 	CALL_SLEEP,		/* args: milliseconds */
 	CALL_WATCH,		/* args: address, size, seed: see on_watch() */
 	CALL_BYE,		/* end the connection */
+	CALL_PART_OF_FAREWELL,	/* args: number, of how many; the last one counts */
+	CALL_FAREWELLS,		/* answers with how many were whole */
+	CALL_FAREWELL,		/* call as many as there is room for, and end the connection */
 	CALL_ANSWER,		/* the server's */
 };
 
 static const char constant[MEGA] = { 1 };
 static char fixed[AREA];
 
+/* What came of calls that were made before the connection was ended. */
+struct farewell {
+	uint64_t next;		/* of the one that is coming */
+	uint64_t whole;
+};
+
 struct server {
 	struct glue *g;
 	char *heap, *shared;
 	bool stop;
+	struct farewell heard;
 };
 
 static void answer(struct glue_connection *c, const uint64_t args[GLUE_ARGS],
@@ -121,6 +135,49 @@ static void on_bye(struct glue_connection *c, const uint64_t *args,
 	s->stop = args[0];
 }
 
+/* Calls until the peer's receives are used up, which nobody waits for. */
+static void say_farewell(struct glue_connection *c)
+{
+	static char payload[FAREWELL_SIZE];
+	uint64_t args[GLUE_ARGS] = { 0, FAREWELL_CALLS };
+
+	for (; args[0] < FAREWELL_CALLS; args[0]++) {
+		rng_fill(args[0], payload, sizeof(payload));
+		EXPECT(glue_call(c, CALL_PART_OF_FAREWELL, args, payload,
+				 sizeof(payload)), 0);
+	}
+	EXPECT(glue_disconnect(c), 0);
+}
+
+static void on_part_of_farewell(struct glue_connection *c, const uint64_t *args,
+				const void *payload, size_t size, void *context)
+{
+	struct farewell *f = context;
+
+	EXPECT(args[0], f->next++);
+	EXPECT(size, FAREWELL_SIZE);
+	EXPECT(rng_same(args[0], payload, size), 1);
+	if (f->next < args[1])
+		return;
+	f->next = 0;
+	f->whole++;
+}
+
+static void on_farewells(struct glue_connection *c, const uint64_t *args,
+			 const void *payload, size_t size, void *context)
+{
+	const struct server *s = context;
+	uint64_t whole[GLUE_ARGS] = { s->heard.whole };
+
+	answer(c, whole, NULL, 0);
+}
+
+static void on_farewell(struct glue_connection *c, const uint64_t *args,
+			const void *payload, size_t size, void *context)
+{
+	say_farewell(c);
+}
+
 static void serve(const char *here)
 {
 	struct glue_options options = {
@@ -146,6 +203,10 @@ static void serve(const char *here)
 	glue_set_handler(s.g, CALL_SLEEP, on_sleep, &s);
 	glue_set_handler(s.g, CALL_WATCH, on_watch, &s);
 	glue_set_handler(s.g, CALL_BYE, on_bye, &s);
+	glue_set_handler(s.g, CALL_PART_OF_FAREWELL, on_part_of_farewell,
+			 &s.heard);
+	glue_set_handler(s.g, CALL_FAREWELLS, on_farewells, &s);
+	glue_set_handler(s.g, CALL_FAREWELL, on_farewell, NULL);
 	while (!s.stop) {
 		c = glue_connection_wait(s.g, 0);
 		if (c)
@@ -309,16 +370,16 @@ static void test_strangers(const char *here, const char *there)
 		uint16_t version;
 		uint8_t kind, reserved;
 		uint64_t rest[4];
-	} hello = { 0x65756c67, 1, 1, 0, { 12345 } };
+	} hello = { 0x65756c67, 2, 1, 0, { 12345 } };
 
 	EXPECT(stranger(here, there, NULL, 0), ECONNREFUSED);
 	EXPECT(stranger(here, there, "x", 1), ECONNREFUSED);
 	EXPECT(stranger(here, there, &hello, 39), ECONNREFUSED);
 	EXPECT(stranger(here, there, &hello, 40), ECONNREFUSED);
-	hello.version = 2;
+	hello.version = 1;
 	hello.kind = 0;
 	EXPECT(stranger(here, there, &hello, 40), ECONNREFUSED);
-	hello.version = 1;
+	hello.version = 2;
 	hello.kind = 2;
 	EXPECT(stranger(here, there, &hello, 40), ECONNREFUSED);
 	hello.kind = 0;
@@ -608,6 +669,38 @@ static void test_free(struct client *k)
 	ask(k, CALL_ECHO, 0, 0, 0);
 }
 
+/*
+ * Whoever ends a connection may do so as soon as he has called: here from a
+ * program that does not poll, and there from a handler. Nothing of it is lost.
+ */
+static void test_farewell(struct client *k, const char *here, const char *there)
+{
+	struct glue_options o = { .size = sizeof(o), .max_connections = 1,
+				  .hello = 77 };
+	struct glue *g = must_open(here, &o);
+	uint64_t end = now_ms() + PATIENCE_MS;
+	struct farewell heard = {};
+	struct glue_connection *c;
+	int i;
+
+	glue_set_handler(g, CALL_PART_OF_FAREWELL, on_part_of_farewell, &heard);
+	for (i = 0; i < FAREWELLS; i++)
+		say_farewell(must_connect(g, there, PORT));
+	/* The server may not have taken the last connection yet. */
+	do {
+		ask(k, CALL_FAREWELLS, 0, 0, 0);
+	} while (k->args[0] < FAREWELLS && now_ms() < end);
+	EXPECT(k->args[0], FAREWELLS);
+	for (i = 1; i <= FAREWELLS; i++) {
+		c = must_connect(g, there, PORT);
+		EXPECT(glue_call(c, CALL_FAREWELL, NULL, NULL, 0), 0);
+		EXPECT(must_event(g, GLUE_EVENT_DISCONNECTED).error, 0);
+		EXPECT(heard.whole, i);
+		EXPECT(glue_disconnect(c), 0);
+	}
+	EXPECT(glue_close(g), 0);
+}
+
 static void test_disconnect(struct client *k)
 {
 	uint64_t args[GLUE_ARGS] = { 1 };
@@ -674,6 +767,8 @@ static void run(const char *here, const char *there, const char *nowhere)
 	test_fork(&k);
 	step("free");
 	test_free(&k);
+	step("farewell");
+	test_farewell(&k, here, there);
 	step("disconnect");
 	test_disconnect(&k);
 	step(NULL);
