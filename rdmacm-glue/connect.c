@@ -18,6 +18,8 @@
 enum {
 	/* For the CM's own steps; the program's patience is glue_request_connection()'s. */
 	RESOLVE_MS = 2000,
+	/* What the CM sends and nobody gets, it sends again after 4.3 s. */
+	START_MS = 20000,
 	BYE_MS = 500,
 	LOOK_US = 50,
 	REASON_MS = 500,
@@ -422,7 +424,7 @@ static struct glue_connection *find_stillborn(struct glue *g)
 		if (!c || !c->passive || c->given)
 			continue;
 		if (c->state == CONNECTION_STARTING &&
-		    now - c->began_ms > g->options.peer_timeout_ms)
+		    now - c->began_ms > START_MS)
 			start_failed(c, ETIMEDOUT);
 		if (c->state == CONNECTION_FAILED) {
 			take_away(c);

@@ -13,6 +13,7 @@
 #
 # lab beside: --rails 2 --mtu 9000 -- calls fuzz lies messages death rails
 # lab beside: --rails 2 --mtu 1500 --kernel debug -- fuzz lies messages
+# lab beside: --rails 2 --mtu 9000 --netem 'delay 1ms loss 1%' -- calls
 # lab beside: --type rxe,siw --rails 2 --mtu 9000 -- calls fuzz messages death
 # lab beside: --nodes 4 --rails 2 --mtu 9000 --netem 'loss 1%' -- messages examples
 # lab: --rails 2 --mtu 9000 -- bench
