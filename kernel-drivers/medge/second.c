@@ -27,25 +27,13 @@ void medge_second_begin(struct medge_qp *qp)
 	s->since = 0;
 }
 
-/* Is more done by both? The other way is tried, too, first of all, and now and then. */
-static bool by_both(struct medge_second *s)
-{
-	bool more = (u64)s->rate[1] * 100 >
-		    (u64)s->rate[0] * (100 + MEDGE_SECOND_GAIN);
-
-	if (!s->rate[0] || !s->rate[1])
-		return s->rate[0];
-	return ++s->trials % MEDGE_SECOND_TRIALS ? more : !more;
-}
-
 void medge_second_look(struct medge_qp *qp)
 {
 	struct medge_second *s = &qp->second;
 	u64 took = qp->now - s->since;
 	u32 ops = s->ops - s->from_ops;
 	u64 bytes = s->bytes - s->from_bytes;
-	u32 *rate = &s->rate[!!s->posts];
-	u32 now;
+	bool both;
 
 	if (!s->since) {
 		begin_trial(qp);
@@ -54,10 +42,9 @@ void medge_second_look(struct medge_qp *qp)
 	if (took < MEDGE_SECOND_TRIAL_MS * NSEC_PER_MSEC ||
 	    ops < MEDGE_SECOND_TRIAL_OPS)
 		return;
-	now = max_t(u64, medge_rate(bytes, took), 1);
-	*rate = *rate ? (*rate + now) / 2 : now;
+	both = medge_choose(&s->choice, s->posts, medge_rate(bytes, took));
 	s->posts = 0;
-	if (bytes >= (u64)ops * MEDGE_SECOND_OP && by_both(s))
+	if (bytes >= (u64)ops * MEDGE_SECOND_OP && both)
 		s->posts = max_t(u64, div64_u64((u64)ops * MEDGE_SECOND_WORK,
 						bytes), 1);
 	begin_trial(qp);

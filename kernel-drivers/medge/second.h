@@ -12,6 +12,8 @@
 
 #include <linux/types.h>
 
+#include "choice.h"
+
 struct medge_qp;
 
 enum {
@@ -23,10 +25,6 @@ enum {
 	MEDGE_SECOND_TRIAL_MS = 8,
 	MEDGE_SECOND_TRIAL_MAX_MS = 32,
 	MEDGE_SECOND_TRIAL_OPS = 32,
-	/* Of so many, one is of what seems worse. */
-	MEDGE_SECOND_TRIALS = 32,
-	/* What who posts pays is to be worth it: more than the one alone does, in percent. */
-	MEDGE_SECOND_GAIN = 5,
 };
 
 /**
@@ -35,8 +33,7 @@ enum {
  * @bytes: what they were of; both wrap
  * @since: when this trial began (ns), or 0; then @from_ops and @from_bytes were
  * @posts: who posts rings for so many, as enum medge_doorbell; 0: the poller is alone
- * @trials: that have been
- * @rate: what was done of late, in bytes per us, by one and by both; 0: not known
+ * @choice: between the poller alone, and both
  */
 struct medge_second {
 	u32 ops;
@@ -45,8 +42,7 @@ struct medge_second {
 	u32 from_ops;
 	u64 from_bytes;
 	u32 posts;
-	u32 trials;
-	u32 rate[2];
+	struct medge_choice choice;
 };
 
 /* The poller begins to watch, at qp->now: what was measured stays known. Under qp->lock. */
