@@ -37,6 +37,8 @@ class Perftest:
     def once(self, devices, iterations):
         Pair.port += 1
         way = ['-F', '-p', Pair.port, '-s', self.size, '-n', iterations, *self.args]
+        if not self.lat:
+            way.append('-N')            # or to find the peak takes longer than the run, with many queue pairs
         if devices.type == 'siw':
             way.append('-R')
         tool = pathlib.Path(ENV['LAB_BUILD']).parents[1] / 'perftest' / self.tool
