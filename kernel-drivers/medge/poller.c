@@ -77,6 +77,17 @@ static void choose(struct medge_poller *poller, struct medge_polled *polled)
 }
 
 /*
+ * Somebody is at it, who helps: to wait for him would cost more than to come again. But
+ * not before the CPU is given up, for who has left something to the poller counts on it.
+ */
+static bool is_left_to_helper(const struct medge_poller *poller,
+			      struct medge_qp *qp)
+{
+	return medge_help_is(&poller->help) && READ_ONCE(poller->here) &&
+	       (spin_is_locked(&qp->lock) || READ_ONCE(qp->sending));
+}
+
+/*
  * Take what is new in the ring, if there is something, as a doorbell would.
  * What is not taken then, for want of room, will be when there is room: no
  * need to look again before there is more. Return: there was something.
@@ -86,6 +97,8 @@ static bool look(struct medge_poller *poller, struct medge_qp *qp)
 	u32 posts = READ_ONCE(qp->sq.hdr->prod) - READ_ONCE(qp->polled.prod);
 
 	if (!posts && !READ_ONCE(qp->polled.left) && qp->polled.watched)
+		return false;
+	if (qp->polled.watched && is_left_to_helper(poller, qp))
 		return false;
 	/* It may be being reset, which forgets the ring. */
 	if (!medge_qp_hold(qp))
@@ -103,9 +116,17 @@ static bool look(struct medge_poller *poller, struct medge_qp *qp)
 	return true;
 }
 
+bool medge_poller_is_helped(const struct medge_qp *qp)
+{
+	return qp->polled.watched && READ_ONCE(qp->polled.streams) &&
+	       !qp->second.long_ops && medge_help_is(&qp->dev->poller.help);
+}
+
 u32 medge_poller_doorbell(const struct medge_qp *qp)
 {
-	return medge_poller_is_shared(qp) ? qp->second.posts :
+	if (medge_poller_is_shared(qp))
+		return qp->second.posts;
+	return medge_poller_is_helped(qp) ? MEDGE_HELP_POSTS :
 					    MEDGE_DOORBELL_NONE;
 }
 
@@ -177,6 +198,7 @@ static void end_streams(struct medge_poller *poller)
 	mutex_lock(&poller->lock);
 	WRITE_ONCE(poller->streaming, false);
 	medge_trial_end(&poller->trial);
+	medge_help_end(&poller->help);
 	list_for_each_entry_safe(polled, next, &poller->turns, turn) {
 		polled->streams = false;
 		choose(poller, polled);
@@ -358,6 +380,17 @@ static void look_at_trial(struct medge_device *dev)
 		end_streams(poller);
 }
 
+/*
+ * Streams, of which one could be left to who posts. Who lends his CPU serves but one;
+ * and one trial at a time.
+ */
+static bool has_several(const struct medge_poller *poller)
+{
+	return READ_ONCE(poller->streaming) &&
+	       !list_is_singular(&poller->turns) &&
+	       !medge_trial_is_on(&poller->trial);
+}
+
 /* Return: there was something. */
 static bool look_at_all(struct medge_device *dev)
 {
@@ -365,6 +398,7 @@ static bool look_at_all(struct medge_device *dev)
 
 	look_at_rails(dev);
 	look_at_trial(dev);
+	medge_help_look(dev, has_several(&dev->poller));
 	return found | xchg(&dev->poller.traffic, 0);
 }
 

@@ -18,6 +18,7 @@
 #include <linux/workqueue.h>
 
 #include "borrow.h"
+#include "help.h"
 #include "transport/wire.h"
 #include "trial.h"
 
@@ -65,6 +66,7 @@ enum {
  * @away: ns that it was, when others wanted its CPU last; its own
  * @absent: it is, for longer than was to be expected
  * @streaming: it has taken a stream
+ * @help: of who posts them, if they are many
  * @found: looks at rings that found new posts (where a CPU is lent: those posts) since
  *         @judged (jiffies), when it was last told whether there are streams still; both
  *         its own
@@ -97,6 +99,7 @@ struct medge_poller {
 	u64 away;
 	struct delayed_work absent;
 	bool streaming;
+	struct medge_help help;
 	u32 found;
 	unsigned long judged;
 	struct medge_trial trial;
@@ -188,9 +191,11 @@ bool medge_poller_look(struct medge_poller *poller);
 /* Who is polled rings until he is looked at again. May sleep. */
 void medge_poller_unwatch_all(struct medge_poller *poller);
 
+/* May who posts help the poller with it? Under qp->lock, as what follows. */
+bool medge_poller_is_helped(const struct medge_qp *qp);
 /*
  * What who posts is to see while he is being served: nothing, or, of a stream that
- * the poller watches, when to send beside it (second.h). Under qp->lock.
+ * the poller watches, when to send beside it (second.h), or in its place (help.h).
  */
 u32 medge_poller_doorbell(const struct medge_qp *qp);
 

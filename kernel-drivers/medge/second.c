@@ -42,9 +42,10 @@ void medge_second_look(struct medge_qp *qp)
 	if (took < MEDGE_SECOND_TRIAL_MS * NSEC_PER_MSEC ||
 	    ops < MEDGE_SECOND_TRIAL_OPS)
 		return;
+	s->long_ops = bytes >= (u64)ops * MEDGE_SECOND_OP;
 	both = medge_choose(&s->choice, s->posts, medge_rate(bytes, took));
 	s->posts = 0;
-	if (bytes >= (u64)ops * MEDGE_SECOND_OP && both)
+	if (s->long_ops && both)
 		s->posts = max_t(u64, div64_u64((u64)ops * MEDGE_SECOND_WORK,
 						bytes), 1);
 	begin_trial(qp);

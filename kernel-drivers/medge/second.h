@@ -33,6 +33,7 @@ enum {
  * @bytes: what they were of; both wrap
  * @since: when this trial began (ns), or 0; then @from_ops and @from_bytes were
  * @posts: who posts rings for so many, as enum medge_doorbell; 0: the poller is alone
+ * @long_ops: they were, in the last trial
  * @choice: between the poller alone, and both
  */
 struct medge_second {
@@ -42,6 +43,7 @@ struct medge_second {
 	u32 from_ops;
 	u64 from_bytes;
 	u32 posts;
+	bool long_ops;
 	struct medge_choice choice;
 };
 

@@ -247,7 +247,7 @@ u64 medge_send_rung(struct medge_qp *qp)
 		medge_poller_wake(&qp->dev->poller);
 	spin_lock_bh(&qp->lock);
 	medge_count(qp->dev, doorbells);
-	if (medge_poller_is_shared(qp))
+	if (medge_poller_is_shared(qp) || medge_poller_is_helped(qp))
 		medge_count(qp->dev, poller_shared);
 	began = ktime_get_ns();
 	qp->now = began;

@@ -45,6 +45,13 @@ static inline void medge_trial_end(struct medge_trial *trial)
 	WRITE_ONCE(trial->qp, NULL);
 }
 
+/* It is not known yet whether more is sent so. No lock. */
+static inline bool medge_trial_is_on(const struct medge_trial *trial)
+{
+	return READ_ONCE(trial->qp) &&
+	       READ_ONCE(trial->stage) < MEDGE_TRIAL_KEEPS;
+}
+
 /* There is one whose stage is over. No lock. */
 static inline bool medge_trial_is_due(const struct medge_trial *trial)
 {

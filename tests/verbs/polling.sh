@@ -149,6 +149,18 @@ shared() {
 	polling off
 }
 
+# helped: of many streams of short ops he sends some in the poller's place, at least to find out, in the same way.
+helped() {
+	local p wanted=100
+	[ "${KERNEL:-}" != debug ] || wanted=20
+	p=$(program short_streams) || exit
+	polling auto
+	run "short_streams" 120 "$p" "$wanted" 4000 "$SEED"
+	polling all
+	run "short_streams, polling all" 60 "$p" none 500 "$SEED"
+	polling off
+}
+
 # lent: where no CPU idles, who spins for completions stands in for the poller; he may stop at any time, by being killed,
 # too; and nobody does where others say who polls.
 lent() {
@@ -352,6 +364,7 @@ late
 }
 streams
 shared
+helped
 lent
 starved
 interrupts
