@@ -77,28 +77,26 @@ static void choose(struct medge_poller *poller, struct medge_polled *polled)
 }
 
 /*
- * Somebody is at it, who helps: to wait for him would cost more than to come again. But
- * not before the CPU is given up, for who has left something to the poller counts on it.
+ * To wait for somebody who helps, and is at a QP, would cost more than to come to it
+ * again. But not before the CPU is given up, for who has left something to the poller
+ * counts on that look.
  */
-static bool is_left_to_helper(const struct medge_poller *poller,
-			      struct medge_qp *qp)
+static bool may_come_again(const struct medge_poller *poller)
 {
-	return medge_help_is(&poller->help) && READ_ONCE(poller->here) &&
-	       (spin_is_locked(&qp->lock) || READ_ONCE(qp->sending));
+	return medge_help_is(&poller->help) && READ_ONCE(poller->here);
 }
 
 /*
  * Take what is new in the ring, if there is something, as a doorbell would.
  * What is not taken then, for want of room, will be when there is room: no
- * need to look again before there is more. Return: there was something.
+ * need to look again before there is more. Return: there was something, and nobody at it.
  */
 static bool look(struct medge_poller *poller, struct medge_qp *qp)
 {
 	u32 posts = READ_ONCE(qp->sq.hdr->prod) - READ_ONCE(qp->polled.prod);
+	bool looked = true;
 
 	if (!posts && !READ_ONCE(qp->polled.left) && qp->polled.watched)
-		return false;
-	if (qp->polled.watched && is_left_to_helper(poller, qp))
 		return false;
 	/* It may be being reset, which forgets the ring. */
 	if (!medge_qp_hold(qp))
@@ -108,12 +106,16 @@ static bool look(struct medge_poller *poller, struct medge_qp *qp)
 	/* Read while it cannot be: what stands there will be looked at. */
 	WRITE_ONCE(qp->polled.prod, READ_ONCE(qp->sq.hdr->prod));
 	WRITE_ONCE(qp->polled.left, false);
-	if (qp->polled.watched)
-		medge_send_look(qp);
-	else
+	if (!qp->polled.watched) {
 		watch(qp);
+	} else if (!may_come_again(poller)) {
+		medge_send_look(qp);
+	} else if (!medge_send_try_look(qp)) {
+		WRITE_ONCE(qp->polled.left, true);
+		looked = false;
+	}
 	medge_qp_put(qp);
-	return true;
+	return looked;
 }
 
 bool medge_poller_is_helped(const struct medge_qp *qp)

@@ -120,7 +120,7 @@ struct medge_poller {
  * @wanted: the device's mode says so; changes under poller->lock
  * @watched: the poller is awake, and looks: who posts need not ring. Changes
  *           under both poller->lock and qp->lock
- * @left: a softirq has left the sending to the poller
+ * @left: a softirq has left the sending to the poller, or who helped was at it
  * @alone_at: ns: who stood in for the poller is not back by then; or 0. Under qp->lock
  * @prod: the ring's, when the poller looked last; its own
  * @told: how far the kernel had taken what is posted, at the last doorbell

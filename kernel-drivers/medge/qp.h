@@ -309,6 +309,8 @@ void medge_qp_reset_rings(struct medge_qp *qp);
 /* ---- send.c: data path out ---- */
 /* Take what is posted, and send what can be sent. The QP is held; process context. */
 void medge_send_look(struct medge_qp *qp);
+/* Return: false: somebody is at it, and nothing was done. */
+bool medge_send_try_look(struct medge_qp *qp);
 /* Doorbells: look at the ring. Not under a lock, interrupts on. */
 void medge_send_doorbell(struct medge_qp *qp);
 void medge_recv_doorbell(struct medge_qp *qp);

@@ -239,6 +239,15 @@ void medge_send_look(struct medge_qp *qp)
 	look_unlock(qp);
 }
 
+bool medge_send_try_look(struct medge_qp *qp)
+{
+	if (READ_ONCE(qp->sending) || !spin_trylock_bh(&qp->lock))
+		return false;
+	qp->now = ktime_get_ns();
+	look_unlock(qp);
+	return true;
+}
+
 u64 medge_send_rung(struct medge_qp *qp)
 {
 	u64 began;
