@@ -20,8 +20,9 @@ enum {
 	RESOLVE_MS = 2000,
 	/* What the CM sends and nobody gets, it sends again after 4.3 s. */
 	START_MS = 20000,
-	BYE_MS = 500,
+	FINISH_MS = 500,
 	LOOK_US = 50,
+	BYE_MS = 500,
 	REASON_MS = 500,
 	BACKLOG = 128,
 	MAX_READS = 16,
@@ -636,13 +637,6 @@ struct glue_connection *glue_request_connection(struct glue *g,
 	return c;
 }
 
-static int ms_left(uint64_t until_ms)
-{
-	uint64_t now = now_ms();
-
-	return now < until_ms ? (int)(until_ms - now) : 0;
-}
-
 /*
  * The peer shall have all that was started. Its agent and its device see to
  * that, whether its program polls or not; ours is here, and may be in a handler.
@@ -650,7 +644,7 @@ static int ms_left(uint64_t until_ms)
 static void finish_work(struct glue_connection *c, uint64_t until_ms)
 {
 	while (!work_is_all_done(c) && c->state == CONNECTION_OPEN &&
-	       ms_left(until_ms)) {
+	       now_ms() < until_ms) {
 		event_poll_for_later(c->glue);
 		if (!work_is_all_done(c))
 			usleep(LOOK_US);
@@ -661,8 +655,10 @@ static void finish_work(struct glue_connection *c, uint64_t until_ms)
  * An iWARP device is done with what TCP has taken, and who hears the farewell
  * may be faster than the data. What it reads comes after all that was sent.
  */
-static void finish_sent(struct glue_connection *c, uint64_t until_ms)
+static void finish_sent(struct glue_connection *c)
 {
+	uint64_t until_ms = now_ms() + FINISH_MS;
+
 	finish_work(c, until_ms);
 	if (!c->glue->iwarp || !work_is_all_done(c) ||
 	    c->state != CONNECTION_OPEN)
@@ -672,10 +668,10 @@ static void finish_sent(struct glue_connection *c, uint64_t until_ms)
 }
 
 /* So that the peer knows that it is wished, and no accident. */
-static void say_bye(struct glue_connection *c, uint64_t until_ms)
+static void say_bye(struct glue_connection *c)
 {
 	struct control bye = { .type = CONTROL_BYE };
-	struct timespec deadline = deadline_in(ms_left(until_ms));
+	struct timespec deadline = deadline_in(BYE_MS);
 	uint32_t seen;
 
 	if (c->state != CONNECTION_OPEN)
@@ -691,13 +687,10 @@ static void say_bye(struct glue_connection *c, uint64_t until_ms)
 
 int glue_disconnect(struct glue_connection *c)
 {
-	uint64_t until;
-
 	if (!node_is_ours(c->glue))
 		return -ECHILD;
-	until = now_ms() + BYE_MS;
-	finish_sent(c, until);
-	say_bye(c, until);
+	finish_sent(c);
+	say_bye(c);
 	doom(c);
 	return 0;
 }
