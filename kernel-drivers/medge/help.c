@@ -29,7 +29,8 @@ void medge_help_look(struct medge_device *dev, bool several)
 	u64 now, took;
 
 	if (!several) {
-		medge_help_end(help);
+		if (help->since)
+			medge_help_end(help);
 		return;
 	}
 	if (help->since && time_before(jiffies, help->at))

@@ -388,7 +388,7 @@ static void look_at_trial(struct medge_device *dev)
  */
 static bool has_several(const struct medge_poller *poller)
 {
-	return READ_ONCE(poller->streaming) &&
+	return READ_ONCE(poller->streaming) && !list_empty(&poller->turns) &&
 	       !list_is_singular(&poller->turns) &&
 	       !medge_trial_is_on(&poller->trial);
 }
