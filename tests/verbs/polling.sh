@@ -151,11 +151,11 @@ shared() {
 
 # helped: of many streams of short ops he sends some in the poller's place, at least to find out, in the same way.
 helped() {
-	local p wanted=100
-	[ "${KERNEL:-}" != debug ] || wanted=20
+	local p doorbells=100
+	[ "${KERNEL:-}" != debug ] || doorbells=20
 	p=$(program short_streams) || exit
 	polling auto
-	run "short_streams" 120 "$p" "$wanted" 4000 "$SEED"
+	run "short_streams" 120 "$p" "$doorbells" 4000 "$SEED"
 	polling all
 	run "short_streams, polling all" 60 "$p" none 500 "$SEED"
 	polling off
