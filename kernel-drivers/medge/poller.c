@@ -3,6 +3,7 @@
 #include <linux/kernel_stat.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/sched/stat.h>
 #include <net/busy_poll.h>
 
 #include "borrow.h"
@@ -290,6 +291,15 @@ static void give_way(struct medge_poller *poller)
 {
 	u64 left, away;
 
+	/*
+	 * Nobody does. To be away for that moment would let softirqs of other CPUs send, by
+	 * chance, where it was tried who is to (second.h).
+	 */
+	if (READ_ONCE(poller->streaming) && single_task_running() &&
+	    !need_resched()) {
+		cpu_relax();
+		return;
+	}
 	medge_seat_leave(poller, false);
 	left = ktime_get_ns();
 	yield();
