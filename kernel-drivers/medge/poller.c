@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Look at rings and rails instead of being told. */
-#include <linux/kernel_stat.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
-#include <linux/sched/stat.h>
 #include <net/busy_poll.h>
 
+#include "aside.h"
 #include "borrow.h"
 #include "compat.h"
 #include "cq.h"
@@ -194,7 +193,7 @@ static void end_stay(struct medge_poller *poller)
 	poller->stays = -1;
 }
 
-static void end_streams(struct medge_poller *poller)
+void medge_poller_end_streams(struct medge_poller *poller)
 {
 	struct medge_polled *polled, *next;
 
@@ -218,96 +217,6 @@ void medge_poller_unwatch_all(struct medge_poller *poller)
 	list_for_each_entry(polled, &poller->turns, turn)
 		unwatch(container_of(polled, struct medge_qp, polled));
 	mutex_unlock(&poller->lock);
-}
-
-/* What tasks have had of a CPU, in ns; softirqs are not among them. */
-static u64 tasks_had(int cpu)
-{
-	const u64 *stat = kcpustat_cpu(cpu).cpustat;
-
-	return stat[CPUTIME_USER] + stat[CPUTIME_NICE] + stat[CPUTIME_SYSTEM];
-}
-
-/*
- * Tasks had @ns of this CPU. If of late they have had so much that it can no longer be
- * said to idle, there are no streams for a while. One tick may well find a worker that
- * is soon gone.
- */
-static void note_shared(struct medge_poller *poller, u64 ns)
-{
-	if (time_after(jiffies, poller->lent_since +
-			       msecs_to_jiffies(MEDGE_STREAM_REST_MS))) {
-		poller->lent_since = jiffies;
-		poller->lent = 0;
-	}
-	poller->lent += ns;
-	if (poller->lent < MEDGE_STREAM_LENT_MS * NSEC_PER_MSEC)
-		return;
-	WRITE_ONCE(poller->rested,
-		   jiffies + msecs_to_jiffies(MEDGE_STREAM_REST_MS));
-	end_streams(poller);
-}
-
-/* On another CPU: the thread has not come back. */
-static void unwatch_absent(struct work_struct *work)
-{
-	medge_poller_unwatch_all(container_of(to_delayed_work(work),
-					      struct medge_poller, absent));
-}
-
-/*
- * Somebody else wants this CPU, and nobody asked for this thread. Streams were taken
- * because the CPU had nothing to do; tasks that have it at ticks end that. ksoftirqd
- * does not: it may well be there for our frames. Who posts rings while this thread is
- * away; but if that was not for long the last time, not before it is so now: to have
- * each of many QPs ring once costs more.
- */
-static void step_aside(struct medge_poller *poller)
-{
-	int cpu = raw_smp_processor_id();
-	u64 had, left;
-
-	medge_seat_leave(poller, true);
-	if (poller->away >= MEDGE_STREAM_AWAY_US * NSEC_PER_USEC)
-		medge_poller_unwatch_all(poller);
-	else
-		queue_delayed_work(system_dfl_wq, &poller->absent,
-				   msecs_to_jiffies(MEDGE_STREAM_ABSENT_MS));
-	had = tasks_had(cpu);
-	left = ktime_get_ns();
-	cond_resched();
-	poller->away = ktime_get_ns() - left;
-	medge_seat_return(poller);
-	cancel_delayed_work(&poller->absent);
-	/* Whom a tick finds is said to have had all of it. */
-	note_shared(poller, min(tasks_had(cpu) - had, poller->away));
-}
-
-/*
- * There is nothing to do: who shares the CPU may be who posts, or polls his CQ. If he keeps
- * it, he waits for what he has posted, and nobody looks at it meanwhile.
- */
-static void give_way(struct medge_poller *poller)
-{
-	u64 left, away;
-
-	/*
-	 * Nobody does. To be away for that moment would let softirqs of other CPUs send, by
-	 * chance, where it was tried who is to (second.h).
-	 */
-	if (READ_ONCE(poller->streaming) && single_task_running() &&
-	    !need_resched()) {
-		cpu_relax();
-		return;
-	}
-	medge_seat_leave(poller, false);
-	left = ktime_get_ns();
-	yield();
-	away = ktime_get_ns() - left;
-	medge_seat_return(poller);
-	if (away >= MEDGE_STREAM_AWAY_US * NSEC_PER_USEC &&
-	    READ_ONCE(poller->mode) == MEDGE_POLL_AUTO)
-		note_shared(poller, away);
 }
 
 static bool has_to_do(const struct medge_poller *poller)
@@ -366,7 +275,7 @@ static void sleep(struct medge_device *dev)
 
 	medge_poller_unwatch_all(poller);
 	if (!pause(poller)) {
-		end_streams(poller);
+		medge_poller_end_streams(poller);
 		sleep_unseated(poller);
 		judge_later(poller);
 	}
@@ -389,7 +298,7 @@ static void look_at_trial(struct medge_device *dev)
 	ends = trial->qp && !medge_trial_next(dev, trial);
 	mutex_unlock(&poller->lock);
 	if (ends)
-		end_streams(poller);
+		medge_poller_end_streams(poller);
 }
 
 /*
@@ -447,12 +356,12 @@ static int poll(void *arg)
 
 		if (need_resched() &&
 		    READ_ONCE(poller->mode) == MEDGE_POLL_AUTO) {
-			step_aside(poller);
+			medge_aside_step(poller);
 			/* What came meanwhile is to be seen first. */
 			busy = true;
 		}
 		if (!busy && ktime_get_ns() - busy_at <= idle) {
-			give_way(poller);
+			medge_aside_yield(poller);
 			continue;
 		}
 		if (!busy)
@@ -577,7 +486,7 @@ void medge_poller_return(struct medge_poller *poller)
 {
 	bool wanted;
 
-	end_streams(poller);
+	medge_poller_end_streams(poller);
 	WRITE_ONCE(poller->borrow.is, false);
 	/* What was to wake it has not, and who is taken from here on would think it has. */
 	WRITE_ONCE(poller->traffic, 0);
@@ -621,7 +530,7 @@ static void stop(struct medge_poller *poller)
 {
 	if (poller->task)
 		kthread_stop(poller->task);
-	cancel_delayed_work_sync(&poller->absent);
+	medge_aside_end(&poller->aside);
 	WRITE_ONCE(poller->task, NULL);
 }
 
@@ -653,14 +562,13 @@ int medge_poller_init(struct medge_device *dev)
 	mutex_init(&poller->seat);
 	mutex_init(&poller->lock);
 	medge_borrow_init(&poller->borrow);
+	medge_aside_init(&poller->aside);
 	INIT_LIST_HEAD(&poller->qps);
 	INIT_LIST_HEAD(&poller->turns);
 	poller->idle_us = MEDGE_POLL_IDLE_US;
-	poller->rested = jiffies;
 	poller->cpu = -1;
 	poller->stays = -1;
 	init_waitqueue_head(&poller->wait);
-	INIT_DELAYED_WORK(&poller->absent, unwatch_absent);
 	return 0;
 }
 

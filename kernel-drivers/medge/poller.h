@@ -15,8 +15,8 @@
 #include <linux/sched.h>
 #include <linux/skbuff.h>
 #include <linux/wait.h>
-#include <linux/workqueue.h>
 
+#include "aside.h"
 #include "borrow.h"
 #include "help.h"
 #include "transport/wire.h"
@@ -37,12 +37,6 @@ enum medge_polling {
 enum {
 	MEDGE_POLL_IDLE_US = 1000,
 	MEDGE_POLL_IDLE_US_MAX = 10 * 1000 * 1000,
-	/* It was away for less, and will be, it is thought; posts wait no longer than that. */
-	MEDGE_STREAM_AWAY_US = 500,
-	MEDGE_STREAM_ABSENT_MS = 2,
-	/* Others have had so much of its CPU; then there are no streams for so long. */
-	MEDGE_STREAM_LENT_MS = 20,
-	MEDGE_STREAM_REST_MS = 100,
 	/* One that stopped, and goes on within so long, is still one. */
 	MEDGE_STREAM_PAUSE_MS = 50,
 };
@@ -61,10 +55,7 @@ enum {
  * @idle_us: how long it stays awake for nothing; read without a lock
  * @here: before it gives up its CPU, it looks at what is left to it
  * @traffic: there was some, since it was last cleared
- * @rested: jiffies: from then on it may take streams
- * @lent: ns that others had of its CPU since @lent_since (jiffies); its own
- * @away: ns that it was, when others wanted its CPU last; its own
- * @absent: it is, for longer than was to be expected
+ * @aside: what it leaves to others
  * @streaming: it has taken a stream
  * @help: of who posts them, if they are many
  * @found: looks at rings that found new posts (where a CPU is lent: those posts) since
@@ -93,11 +84,7 @@ struct medge_poller {
 	u32 idle_us;
 	bool here;
 	u32 traffic;			/* or 0; a word, for xchg() */
-	unsigned long rested;
-	unsigned long lent_since;
-	u64 lent;
-	u64 away;
-	struct delayed_work absent;
+	struct medge_aside aside;
 	bool streaming;
 	struct medge_help help;
 	u32 found;
@@ -190,6 +177,9 @@ bool medge_poller_look(struct medge_poller *poller);
 
 /* Who is polled rings until he is looked at again. May sleep. */
 void medge_poller_unwatch_all(struct medge_poller *poller);
+
+/* There are no streams any more. By who polls. May sleep. */
+void medge_poller_end_streams(struct medge_poller *poller);
 
 /* May who posts help the poller with it? Under qp->lock, as what follows. */
 bool medge_poller_is_helped(const struct medge_qp *qp);

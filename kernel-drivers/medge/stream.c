@@ -96,7 +96,7 @@ static bool has_cpu(const struct medge_poller *poller,
 
 	/* Half of the time; some kernels count it by ticks, of which one may be missing. */
 	return 2 * idle_us * NSEC_PER_USEC + TICK_NSEC >= now - stream->since &&
-	       time_after_eq(jiffies, READ_ONCE(poller->rested));
+	       medge_aside_has_rested(&poller->aside);
 }
 
 /* Under cq->lock. */
