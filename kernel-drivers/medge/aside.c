@@ -87,8 +87,7 @@ void medge_aside_yield(struct medge_poller *poller)
 	 * Nobody shares it. To be away for a moment would let softirqs of other CPUs send, by
 	 * chance, where it was tried who is to (second.h).
 	 */
-	if (READ_ONCE(poller->streaming) && single_task_running() &&
-	    !need_resched()) {
+	if (READ_ONCE(poller->streaming) && single_task_running()) {
 		cpu_relax();
 		return;
 	}

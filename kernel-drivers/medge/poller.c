@@ -6,7 +6,6 @@
 
 #include "aside.h"
 #include "borrow.h"
-#include "compat.h"
 #include "cq.h"
 #include "device.h"
 #include "poller.h"
