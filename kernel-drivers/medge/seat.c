@@ -62,6 +62,15 @@ void medge_seat_hand(struct medge_qp *qp)
 	WRITE_ONCE(qp->dev->poller.traffic, 1);
 }
 
+/* Return: who is there looks at it; else he may have gone. */
+static bool hand_over(struct medge_qp *qp)
+{
+	medge_seat_hand(qp);
+	/* Pairs with the barrier in medge_seat_leave(): it sees that, or we that it is not here. */
+	smp_mb();
+	return READ_ONCE(qp->dev->poller.here);
+}
+
 bool medge_seat_sends(struct medge_qp *qp)
 {
 	struct medge_poller *poller = &qp->dev->poller;
@@ -76,14 +85,26 @@ bool medge_seat_sends(struct medge_qp *qp)
 		medge_seat_hand(qp);
 		return true;
 	}
-	if (!task || (!is_next(task) && !is_there(poller, task)))
+	if (!task)
 		return false;
-	medge_seat_hand(qp);
-	if (is_next(task))
+	if (is_next(task)) {
+		medge_seat_hand(qp);
 		return true;
-	/* Pairs with the barrier in medge_seat_leave(): it sees that, or we that it is not here. */
-	smp_mb();
-	return READ_ONCE(poller->here);
+	}
+	return is_there(poller, task) && hand_over(qp);
+}
+
+bool medge_seat_needs_no_bell(struct medge_qp *qp)
+{
+	struct medge_poller *poller = &qp->dev->poller;
+	const struct task_struct *task;
+
+	if (!qp->polled.watched || qp->state != IB_QPS_RTS ||
+	    medge_poller_doorbell(qp) != MEDGE_DOORBELL_NONE)
+		return false;
+	/* As above: BHs are off. */
+	task = READ_ONCE(poller->by);
+	return task && is_there(poller, task) && hand_over(qp);
 }
 
 /* ---- when nobody does ---- */

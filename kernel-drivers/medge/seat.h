@@ -40,6 +40,13 @@ void medge_seat_give_up(struct medge_poller *poller);
  * in a softirq. A QP that only answers has no need to wait for it.
  */
 bool medge_seat_sends(struct medge_qp *qp);
+/*
+ * Somebody rings who need not, since he polls in vain. But who polls for him is there, and
+ * does what there is: ops may be so long that nothing new is taken for a while. Another CPU
+ * would send beside it, where it was found that one does more. Return: nobody else is to
+ * look at the ring.
+ */
+bool medge_seat_needs_no_bell(struct medge_qp *qp);
 /* There is more to send for it, which he may do. */
 void medge_seat_hand(struct medge_qp *qp);
 /* qp->polled.alone_at has come; what is posted has to be taken after that. */

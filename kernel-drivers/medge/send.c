@@ -261,7 +261,12 @@ u64 medge_send_rung(struct medge_qp *qp)
 	began = ktime_get_ns();
 	qp->now = began;
 	medge_late_rang(qp);
-	look_unlock(qp);
+	if (medge_seat_needs_no_bell(qp)) {
+		medge_count(qp->dev, poller_kept);
+		spin_unlock_bh(&qp->lock);
+	} else {
+		look_unlock(qp);
+	}
 	return began;
 }
 

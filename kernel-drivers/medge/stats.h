@@ -50,6 +50,7 @@ struct rdma_hw_stats;
 	X(poller_wakes)		/* times the poller ended its sleep */	\
 	X(poller_tried)		/* streams it took to see whether more is sent so */ \
 	X(poller_shared)	/* of doorbells: for QPs that it looks at, to send beside it */ \
+	X(poller_kept)		/* of doorbells: for QPs that it was at, and went on with */ \
 	X(poller_lent)		/* times that who spins for completions stood in for it */ \
 	X(page_faults)		/* waits for memory that is paged on demand */ \
 	X(offload_frames)	/* copied by a DMA engine */	\

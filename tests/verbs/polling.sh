@@ -219,6 +219,25 @@ steady() {
 	idle_us 1000
 }
 
+# kept: of long ops none is taken for as long as it takes to send one, and who polls in vain rings; the poller has its
+# own CPU and goes on alone. Others may have that CPU, or the host: one of several tries counts.
+kept() {
+	local try rang kept messages=4000
+	polling all "$DEV_A"
+	for try in {1..5}; do
+		rang=$(counter doorbells)
+		kept=$(counter poller_kept)
+		perftest 100 ib_write_bw -s 1048576 -n "$messages" || failed "ib_write_bw: $BOTH_STATUS"
+		rang=$(($(counter doorbells) - rang))
+		kept=$(($(counter poller_kept) - kept))
+		echo "polling all, 1 MiB, try $try: $rang doorbells for $messages posts, $kept of them kept   $(perftest_rows | xargs)"
+		((kept == 0 || rang - kept >= 20 + rang / 4)) || break
+	done
+	((kept > 0)) || failed "whoever rings beside the poller sends"
+	((rang - kept < 20 + rang / 4)) || failed "of $rang doorbells, $kept are left to the poller"
+	polling off
+}
+
 # rails_napi GRO TSO DEFER TIMEOUT: whether veths have NAPI instances, for all skbs, and how those put off interrupts.
 rails_napi() {
 	local node rail
@@ -360,6 +379,7 @@ late
 [ "${KERNEL:-}" = debug ] || {
 	asked
 	steady
+	kept
 	rated
 }
 streams
