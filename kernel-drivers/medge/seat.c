@@ -107,6 +107,15 @@ bool medge_seat_needs_no_bell(struct medge_qp *qp)
 	return task && is_there(poller, task) && hand_over(qp);
 }
 
+bool medge_seat_is_mine(const struct medge_qp *qp)
+{
+	const struct medge_poller *poller = &qp->dev->poller;
+
+	/* A softirq that has interrupted it may end in another. */
+	return qp->polled.watched && !in_serving_softirq() &&
+	       current == READ_ONCE(poller->by) && READ_ONCE(poller->here);
+}
+
 /* ---- when nobody does ---- */
 
 /* At qp->now, under qp->lock. */

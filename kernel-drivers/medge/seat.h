@@ -47,6 +47,8 @@ bool medge_seat_sends(struct medge_qp *qp);
  * look at the ring.
  */
 bool medge_seat_needs_no_bell(struct medge_qp *qp);
+/* Is this who polls for it, and looks again when this is over? */
+bool medge_seat_is_mine(const struct medge_qp *qp);
 /* There is more to send for it, which he may do. */
 void medge_seat_hand(struct medge_qp *qp);
 /* qp->polled.alone_at has come; what is posted has to be taken after that. */

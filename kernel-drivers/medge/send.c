@@ -95,13 +95,16 @@ void medge_send_build(struct medge_qp *qp, struct medge_send_batch *out)
 }
 
 /*
- * There may be more to send. A peer that is near has acknowledged all there was,
- * so there could be for ever, and one timer after the other would leave no time
- * to anybody else on this CPU: tasklets do.
+ * There may be more to send. Who polls looks again at once, and needs no timer for
+ * that. A peer that is near has acknowledged all there was, so there could be for ever,
+ * and one timer after the other would leave no time to anybody else on this CPU: tasklets
+ * do.
  */
 static void go_on_later(struct medge_qp *qp, bool near)
 {
-	if (near)
+	if (medge_seat_is_mine(qp))
+		medge_seat_hand(qp);
+	else if (near)
 		tasklet_schedule(&qp->kpost.bell);
 	else
 		medge_timer_kick(qp);
