@@ -19,6 +19,9 @@ enum {
 	/* skbs built in one go, under the lock; and where two CPUs build by turns. */
 	TX_BATCH = 16,
 	TX_BATCH_SHARED = 8,
+	/* Of ops from so long on, those of a part, of which an op has an even number, in bytes. */
+	TX_PARTED = 256 << 10,
+	TX_PART = 512 << 10,
 	/* Goes of one turn: within another's, by two, by who lends his CPU, in softirq, else. */
 	TX_GOES_NEAR = 2,
 	TX_GOES_SHARED = 16,
@@ -38,13 +41,36 @@ static void build_into(struct medge_send_batch *out, struct medge_qp *qp,
 		__skb_queue_tail(&out->skbs, skb);
 }
 
+/* Is the last of a part of the whole op in this? It is TX_PARTED long, or more. */
+static bool ends_part(const struct medge_op *op)
+{
+	u32 pairs = (op->op_len - 1) / (2 * TX_PART) + 1;
+	u32 part = op->op_len / (2 * pairs);
+	u32 end = op->offset + op->len;
+
+	return end == op->op_len || end / part != op->offset / part;
+}
+
+/*
+ * Of two CPUs that build by turns, each copies what it has built, if the peer is near. A
+ * program uses its buffers time and again: if it is the same CPU that has the same part of
+ * them, op after op, it has that in its cache, and not the other's.
+ */
+static bool is_others_turn(const struct medge_tx *tx, u32 built)
+{
+	if (tx->op.op_len >= TX_PARTED)
+		return ends_part(&tx->op);
+	return built >= TX_BATCH_SHARED;
+}
+
 /* Return: there may be more to send. */
 static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 {
-	u32 most = medge_poller_is_shared(qp) ? TX_BATCH_SHARED : TX_BATCH, n;
+	bool shared = medge_poller_is_shared(qp), more = true;
 	struct medge_tx tx __uninitialized;
+	u32 n;
 
-	for (n = 0; n < most && medge_qp_talks(qp); n++) {
+	for (n = 1; n <= TX_BATCH && more && medge_qp_talks(qp); n++) {
 		if (!medge_conn_poll_tx(qp->conn, qp->now, &tx)) {
 			qp->full = qp->unsent &&
 				   medge_conn_is_full(qp->conn, qp->now);
@@ -52,6 +78,7 @@ static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 		}
 		trace_medge_send(qp, &tx);
 		build_into(out, qp, &tx);
+		more = !shared || !is_others_turn(&tx, n);
 	}
 	qp->full = false;
 	return true;
