@@ -19,7 +19,7 @@ void medge_seat_take(struct medge_poller *poller)
 void medge_seat_leave(struct medge_poller *poller, bool seen)
 {
 	WRITE_ONCE(poller->here, false);
-	/* Pairs with the barrier in medge_seat_sends(). */
+	/* Pairs with the barrier in hand_over(). */
 	smp_mb();
 	if (seen || READ_ONCE(poller->traffic))
 		medge_poller_look(poller);
@@ -30,7 +30,7 @@ void medge_seat_return(struct medge_poller *poller)
 	WRITE_ONCE(poller->here, true);
 }
 
-/* ---- what softirqs leave to who sits there ---- */
+/* ---- what others leave to who sits there ---- */
 
 /*
  * Does this softirq run on its CPU, and it as soon as that ends? The softirq has
@@ -62,56 +62,49 @@ void medge_seat_hand(struct medge_qp *qp)
 	WRITE_ONCE(qp->dev->poller.traffic, 1);
 }
 
-/* Return: who is there looks at it; else he may have gone. */
-static bool hand_over(struct medge_qp *qp)
+/* Return: @task, if any, is there, and looks at it; else it may have gone. */
+static bool hand_over(struct medge_qp *qp, const struct task_struct *task)
 {
+	const struct medge_poller *poller = &qp->dev->poller;
+
+	if (!task || !is_there(poller, task))
+		return false;
 	medge_seat_hand(qp);
 	/* Pairs with the barrier in medge_seat_leave(): it sees that, or we that it is not here. */
 	smp_mb();
-	return READ_ONCE(qp->dev->poller.here);
+	return READ_ONCE(poller->here);
 }
 
 bool medge_seat_sends(struct medge_qp *qp)
 {
-	struct medge_poller *poller = &qp->dev->poller;
 	const struct task_struct *task;
 
 	if (!qp->conn || !in_serving_softirq() ||
 	    medge_conn_next_op(qp->conn) == medge_conn_oldest_op(qp->conn))
 		return false;
 	/* Who stood in may have gone, and be no task any more; but not while softirqs run. */
-	task = READ_ONCE(poller->by);
-	if (!task && qp->polled.alone_at > qp->now) {
+	task = READ_ONCE(qp->dev->poller.by);
+	if (task ? is_next(task) : qp->polled.alone_at > qp->now) {
 		medge_seat_hand(qp);
 		return true;
 	}
-	if (!task)
-		return false;
-	if (is_next(task)) {
-		medge_seat_hand(qp);
-		return true;
-	}
-	return is_there(poller, task) && hand_over(qp);
+	return hand_over(qp, task);
 }
 
 bool medge_seat_needs_no_bell(struct medge_qp *qp)
 {
-	struct medge_poller *poller = &qp->dev->poller;
-	const struct task_struct *task;
-
 	if (!qp->polled.watched || qp->state != IB_QPS_RTS ||
 	    medge_poller_doorbell(qp) != MEDGE_DOORBELL_NONE)
 		return false;
 	/* As above: BHs are off. */
-	task = READ_ONCE(poller->by);
-	return task && is_there(poller, task) && hand_over(qp);
+	return hand_over(qp, READ_ONCE(qp->dev->poller.by));
 }
 
 bool medge_seat_is_mine(const struct medge_qp *qp)
 {
 	const struct medge_poller *poller = &qp->dev->poller;
 
-	/* A softirq that has interrupted it may end in another. */
+	/* What a softirq that interrupts it leaves is medge_seat_sends()'s to say. */
 	return qp->polled.watched && !in_serving_softirq() &&
 	       current == READ_ONCE(poller->by) && READ_ONCE(poller->here);
 }

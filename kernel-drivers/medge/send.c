@@ -66,11 +66,11 @@ static bool is_others_turn(const struct medge_tx *tx, u32 built)
 /* Return: there may be more to send. */
 static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 {
-	bool shared = medge_poller_is_shared(qp), more = true;
+	bool shared = medge_poller_is_shared(qp);
 	struct medge_tx tx __uninitialized;
 	u32 n;
 
-	for (n = 1; n <= TX_BATCH && more && medge_qp_talks(qp); n++) {
+	for (n = 1; n <= TX_BATCH && medge_qp_talks(qp); n++) {
 		if (!medge_conn_poll_tx(qp->conn, qp->now, &tx)) {
 			qp->full = qp->unsent &&
 				   medge_conn_is_full(qp->conn, qp->now);
@@ -78,7 +78,8 @@ static bool fill(struct medge_qp *qp, struct medge_send_batch *out)
 		}
 		trace_medge_send(qp, &tx);
 		build_into(out, qp, &tx);
-		more = !shared || !is_others_turn(&tx, n);
+		if (shared && is_others_turn(&tx, n))
+			break;
 	}
 	qp->full = false;
 	return true;
